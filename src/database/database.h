@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The database interface: all that a transaction needs of the place where its data lives. The embedded engine implements it; a
+ * database owned by another process will too.
+ *
+ * Every function may be called from any thread at once. Reads are answered before the call returns; commits and watches are
+ * answered later by a callback, exactly once, from some thread of the database that holds no lock.
+ */
+#ifndef KEEL_DATABASE_DATABASE_H
+#define KEEL_DATABASE_DATABASE_H
+
+#include "database/mutation.h"
+#include "util/rows.h"
+
+struct database;
+
+/* Rows of [begin, end) at `version`, in key order or backwards. */
+struct range_request {
+    int64_t version;
+    struct bytes begin;
+    struct bytes end;
+    int row_limit;     /* at least 1 */
+    size_t byte_limit; /* stop after the row that reaches it; SIZE_MAX for none */
+    bool reverse;
+};
+
+/*
+ * A commit in flight. The caller fills in the first part, keeps everything it points to alive and unchanged, and
+ * gets it back in `complete`. Read-only transactions never come here.
+ */
+struct commit_request {
+    int64_t read_version; /* used only where there are read conflict ranges */
+    const struct mutation *mutations;
+    size_t mutation_count;
+    const struct key_range *read_conflicts; /* any order, may overlap, none empty */
+    size_t read_conflict_count;
+    const struct key_range *write_conflicts; /* likewise; those of versionstamped keys are added by the database */
+    size_t write_conflict_count;
+    bool report_conflicts; /* fill in `conflicting` when the answer is NOT_COMMITTED */
+    size_t size_bytes;     /* roughly what the above hold: batches are cut by it */
+
+    /*
+     * The answer. Called once, from a thread of the database or from one inside database_drive. May start another commit; must
+     * not block. The request belongs to the caller again.
+     */
+    void (*complete)(struct commit_request *request, fdb_error_t error);
+
+    int64_t committed_version; /* on success */
+    uint16_t batch_order;      /* on success: with the version, the versionstamp */
+    bool *conflicting;         /* one a read conflict range, owned by the caller; needed if report_conflicts */
+
+    struct commit_request *next; /* the database's own, while in flight */
+    bool settled;                /* likewise */
+    fdb_error_t error;           /* likewise */
+};
+
+/* A watch, owned by the caller until `fire` is called or database_unwatch has returned true. */
+struct watch {
+    struct bytes key;    /* stays valid while the watch is set */
+    struct bytes value;  /* what the watcher believes to be there */
+    bool present;        /* false: believes that the key is missing */
+    void (*fire)(struct watch *watch, fdb_error_t error); /* 0: the value changed. Once, holding no lock; must not block. */
+    void *links[4];      /* the database's own */
+};
+
+/* What the status document and the keel command show. Totals since open. */
+struct database_status {
+    char path[4096];
+    int64_t read_version;
+    int64_t base_version;
+    int64_t horizon_version;
+    uint64_t reads, rows_read, commits, conflicts, batches, mutations, mutation_bytes;
+    uint64_t window_bytes, window_bytes_max, log_bytes, base_bytes, watch_count;
+    uint64_t checkpoints;
+    bool durable, failed, in_memory, disk_full;
+};
+
+struct database_methods {
+    void (*close)(struct database *database);
+    fdb_error_t (*get_read_version)(struct database *database, int64_t *version);
+    fdb_error_t (*check_read_version)(struct database *database, int64_t version);
+    fdb_error_t (*get)(struct database *database, int64_t version, struct bytes key, struct arena *arena,
+                       struct bytes *value, bool *present);
+    fdb_error_t (*get_range)(struct database *database, const struct range_request *request, struct rows *rows,
+                             bool *more);
+    void (*commit)(struct database *database, struct commit_request *request);
+    void (*drive)(struct database *database, struct commit_request *request);
+    void (*hurry)(struct database *database);
+    fdb_error_t (*watch)(struct database *database, struct watch *watch);
+    bool (*unwatch)(struct database *database, struct watch *watch);
+    fdb_error_t (*estimate_bytes)(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes);
+    void (*status)(struct database *database, struct database_status *status);
+};
+
+/* The head of every implementation. */
+struct database {
+    const struct database_methods *methods;
+};
+
+/* Stops and frees the database. Commits in flight are answered first. REQUIRES: no other call under way or to come. */
+static inline void database_close(struct database *database) { database->methods->close(database); }
+
+/*
+ * A version at which every commit acknowledged before the call is visible. Never lower than one handed out before.
+ * Errors: DATABASE_FAILED.
+ */
+static inline fdb_error_t database_get_read_version(struct database *database, int64_t *version) {
+    return database->methods->get_read_version(database, version);
+}
+
+/*
+ * Whether a version that came from elsewhere can be read at: TRANSACTION_TOO_OLD below the horizon, FUTURE_VERSION above
+ * what is readable now. After success the version is fixed: no later commit will change what it shows.
+ */
+static inline fdb_error_t database_check_read_version(struct database *database, int64_t version) {
+    return database->methods->check_read_version(database, version);
+}
+
+/*
+ * The value at a version that came from one of the two calls above, copied into `arena`.
+ * Errors: TRANSACTION_TOO_OLD, IO_ERROR, LARGE_ALLOC_FAILED.
+ */
+static inline fdb_error_t database_get(struct database *database, int64_t version, struct bytes key,
+                                       struct arena *arena, struct bytes *value, bool *present) {
+    return database->methods->get(database, version, key, arena, value, present);
+}
+
+/*
+ * Appends rows to `rows` until a limit or the range ends; *more is true if a limit ended it and a further row may
+ * exist. begin >= end gives no rows. On failure `rows` may hold part of the answer. Errors as database_get.
+ */
+static inline fdb_error_t database_get_range(struct database *database, const struct range_request *request,
+                                             struct rows *rows, bool *more) {
+    return database->methods->get_range(database, request, rows, more);
+}
+
+/*
+ * Starts a commit. The answer is NOT_COMMITTED, TRANSACTION_TOO_OLD, DISK_FULL, DATABASE_FAILED, LARGE_ALLOC_FAILED or success,
+ * and success means durable. COMMIT_UNKNOWN_RESULT where a sync failed under it. Does not block, except while the window is full.
+ */
+static inline void database_commit(struct database *database, struct commit_request *request) {
+    database->methods->commit(database, request);
+}
+
+/*
+ * Tells the database that the calling thread has nothing to do but wait for this request: it may run the commit pipeline
+ * itself instead of waking a thread. Returns when the request is answered or another thread is busy with it. `request` may be
+ * answered (and freed) by then: it is used for identity only. REQUIRES: the caller holds no lock.
+ */
+static inline void database_drive(struct database *database, struct commit_request *request) {
+    database->methods->drive(database, request);
+}
+
+/* Tells the database that somebody waits for commits without blocking a thread, by a callback. */
+static inline void database_hurry(struct database *database) { database->methods->hurry(database); }
+
+/*
+ * Sets a watch: fires when the committed value differs from what the watcher believes, at once if it does already (then
+ * `fire` may be called before this returns). Errors: TOO_MANY_WATCHES is the caller's business; here LARGE_ALLOC_FAILED.
+ */
+static inline fdb_error_t database_watch(struct database *database, struct watch *watch) {
+    return database->methods->watch(database, watch);
+}
+
+/* Takes a watch back. False: it has fired or is just firing; `fire` was or will be called. */
+static inline bool database_unwatch(struct database *database, struct watch *watch) {
+    return database->methods->unwatch(database, watch);
+}
+
+/* About how many bytes of keys and values lie in [begin, end). Cheap, not exact for large ranges. */
+static inline fdb_error_t database_estimate_bytes(struct database *database, struct bytes begin, struct bytes end,
+                                                  int64_t *bytes) {
+    return database->methods->estimate_bytes(database, begin, end, bytes);
+}
+
+static inline void database_get_status(struct database *database, struct database_status *status) {
+    database->methods->status(database, status);
+}
+
+#endif

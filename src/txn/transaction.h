@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One transaction: what fdb_transaction_* means, without futures. The api folder wraps every call here into a future; reads are answered before
+ * the call returns, commit, watch, versionstamp and on_error complete later through a `completion`.
+ *
+ * Any function may be called from any thread at any time: a transaction locks itself. Bytes passed in are copied. Bytes handed out are copied
+ * into the arena or rows the caller gives.
+ */
+#ifndef KEEL_TXN_TRANSACTION_H
+#define KEEL_TXN_TRANSACTION_H
+
+#include "database/database.h"
+
+struct transaction;
+
+struct key_selector {
+    struct bytes key;
+    bool or_equal;
+    int offset;
+};
+
+/*
+ * An answer that comes later. Owned by the caller; the transaction links it while it is pending. `done` is called exactly once, by whoever
+ * answers first (the database, a cancel, a reset, a timeout), holding no lock; it must not block.
+ */
+struct completion {
+    void (*done)(struct completion *completion, fdb_error_t error);
+    struct completion *previous, *next; /* the transaction's own */
+    struct transaction *transaction;    /* likewise */
+};
+
+struct versionstamp_completion {
+    struct completion completion;
+    uint8_t stamp[10]; /* set before done(0) */
+};
+
+/*
+ * Defaults a database gives to its transactions (FDBDatabase options), and what they share. Made by the api with the database; outlives its transactions.
+ * Fields are changed under `lock` by database_options_set and read under it by transaction_create.
+ */
+struct database_handle;
+
+fdb_error_t database_handle_create(struct database *database, int api_version, const char *cluster_file_path,
+                                   const char *connection_string, struct database_handle **handle);
+void database_handle_retain(struct database_handle *handle);
+void database_handle_release(struct database_handle *handle); /* the last one closes the database */
+struct database *database_handle_database(struct database_handle *handle);
+
+/* fdb_database_set_option: INVALID_OPTION, INVALID_OPTION_VALUE, or success. */
+fdb_error_t database_handle_set_option(struct database_handle *handle, int option, const uint8_t *value, int length);
+
+/* Keeps the handle alive. */
+fdb_error_t transaction_create(struct database_handle *handle, struct transaction **transaction);
+
+/* fdb_transaction_destroy: pending completions end with TRANSACTION_CANCELLED... except a commit in flight, which goes on and whose completion ends so at once;
+ * watches of a committed transaction live on. The memory goes when the database is done with it. */
+void transaction_destroy(struct transaction *transaction);
+
+fdb_error_t transaction_set_option(struct transaction *transaction, int option, const uint8_t *value, int length);
+
+fdb_error_t transaction_set_read_version(struct transaction *transaction, int64_t version);
+fdb_error_t transaction_get_read_version(struct transaction *transaction, int64_t *version);
+
+fdb_error_t transaction_get(struct transaction *transaction, struct bytes key, bool snapshot, struct arena *arena,
+                            struct bytes *value, bool *present);
+fdb_error_t transaction_get_key(struct transaction *transaction, struct key_selector selector, bool snapshot,
+                                struct arena *arena, struct bytes *key);
+
+/* The arguments as fdb_transaction_get_range takes them. */
+struct range_arguments {
+    struct key_selector begin, end;
+    int limit, target_bytes, mode, iteration;
+    bool snapshot, reverse;
+};
+fdb_error_t transaction_get_range(struct transaction *transaction, const struct range_arguments *arguments,
+                                  struct rows *rows, bool *more);
+
+/* These four report an error at once for the api to remember, or keep it for the commit, as the official client does. */
+void transaction_set(struct transaction *transaction, struct bytes key, struct bytes value);
+void transaction_clear(struct transaction *transaction, struct bytes key);
+void transaction_clear_range(struct transaction *transaction, struct bytes begin, struct bytes end);
+void transaction_atomic_op(struct transaction *transaction, struct bytes key, struct bytes operand, int type);
+fdb_error_t transaction_add_conflict_range(struct transaction *transaction, struct bytes begin, struct bytes end, int type);
+
+void transaction_commit(struct transaction *transaction, struct completion *completion);
+
+/* The calling thread is about to block on its commit: see database_drive. And: somebody waits by callback, see database_hurry. */
+void transaction_drive(struct transaction *transaction);
+void transaction_hurry(struct transaction *transaction);
+
+fdb_error_t transaction_get_committed_version(struct transaction *transaction, int64_t *version);
+void transaction_get_versionstamp(struct transaction *transaction, struct versionstamp_completion *completion);
+fdb_error_t transaction_get_approximate_size(struct transaction *transaction, int64_t *bytes);
+void transaction_watch(struct transaction *transaction, struct bytes key, struct completion *completion);
+
+/* fdb_future_cancel on a pending completion: takes it out and calls done(OPERATION_CANCELLED). False if it was answered already. */
+bool transaction_cancel_completion(struct completion *completion);
+
+fdb_error_t transaction_get_estimated_range_size(struct transaction *transaction, struct bytes begin, struct bytes end, int64_t *bytes);
+fdb_error_t transaction_get_range_split_points(struct transaction *transaction, struct bytes begin, struct bytes end,
+                                               int64_t chunk_bytes, struct rows *keys); /* keys only, values empty */
+fdb_error_t transaction_get_addresses_for_key(struct transaction *transaction, struct bytes key, struct arena *arena,
+                                              const char ***addresses, int *count);
+
+/* Decides whether `error` may be retried; if so waits the backoff on the loop, resets, and completes with 0; else completes with the error. */
+void transaction_on_error(struct transaction *transaction, fdb_error_t error, struct completion *completion);
+void transaction_reset(struct transaction *transaction);
+void transaction_cancel(struct transaction *transaction);
+
+#endif
