@@ -648,8 +648,8 @@ fdb_transaction_get_addresses_for_key(FDBTransaction* tr,
  * Future of rows: from the key the begin selector names up to but without the one the end selector
  * names, in reverse from the far end. limit rows and target_bytes bound the answer, 0 meaning no
  * bound; mode bounds it further, for FDB_STREAMING_MODE_ITERATOR by iteration, counted from 1.
- * Errors: 2210 EXACT without a limit, 2012 negative limit, 2000 bad mode or iteration, 2005 begin
- * key above end key, 2004, and those of fdb_transaction_get.
+ * An end at or before the begin is an empty range, not an error. Errors: 2210 EXACT without a limit,
+ * 2012 negative limit, 2000 bad mode or iteration, and those of fdb_transaction_get.
  */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_get_range(FDBTransaction* tr,
                                                                   uint8_t const* begin_key_name,
@@ -733,7 +733,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_watch(FDBTransaction* tr
  */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_commit(FDBTransaction* tr);
 
-/* Version of the successful commit, -1 if it wrote nothing. Errors: 2020 not committed. */
+/* Version of the successful commit; -1 if it wrote nothing or there was none. */
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t
 fdb_transaction_get_committed_version(FDBTransaction* tr, int64_t* out_version);
 
@@ -749,7 +749,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_get_approximate_size(FDB
 
 /*
  * Future of a key: the ten bytes the commit put into versionstamps, ready with the commit. Must be
- * called before it. Errors: 2021 nothing was written, else the commit's.
+ * called before it (2017 after). Errors: 2021 nothing was written, 2020 the commit failed.
  */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_get_versionstamp(FDBTransaction* tr);
 

@@ -1,0 +1,1 @@
+fn main(){ let _n = unsafe { foundationdb::boot() }; }
