@@ -56,6 +56,14 @@ fdb_error_t transaction_create(struct database_handle *handle, struct transactio
  * watches of a committed transaction live on. The memory goes when the database is done with it. */
 void transaction_destroy(struct transaction *transaction);
 
+/*
+ * The memory is counted: transaction_create hands out one reference and transaction_destroy gives it back. Whoever owns a pending completion takes
+ * another before starting it and releases it when no transaction_cancel_completion or transaction_drive is to come, so that these two, and nothing
+ * else, may still be called after transaction_destroy. The last release frees the transaction and releases its handle. Any thread, holding no lock.
+ */
+void transaction_retain(struct transaction *transaction);
+void transaction_release(struct transaction *transaction);
+
 fdb_error_t transaction_set_option(struct transaction *transaction, int option, const uint8_t *value, int length);
 
 fdb_error_t transaction_set_read_version(struct transaction *transaction, int64_t version);
@@ -93,7 +101,10 @@ void transaction_get_versionstamp(struct transaction *transaction, struct versio
 fdb_error_t transaction_get_approximate_size(struct transaction *transaction, int64_t *bytes);
 void transaction_watch(struct transaction *transaction, struct bytes key, struct completion *completion);
 
-/* fdb_future_cancel on a pending completion: takes it out and calls done(OPERATION_CANCELLED). False if it was answered already. */
+/*
+ * fdb_future_cancel on a completion that was started: takes it out and calls done(OPERATION_CANCELLED). False if it was or is being answered.
+ * REQUIRES: the caller holds a reference on the transaction it was given to.
+ */
 bool transaction_cancel_completion(struct completion *completion);
 
 fdb_error_t transaction_get_estimated_range_size(struct transaction *transaction, struct bytes begin, struct bytes end, int64_t *bytes);
