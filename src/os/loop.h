@@ -18,6 +18,8 @@ struct loop_timer {
     void (*expire)(struct loop_timer *timer); /* as run; the timer is no longer set */
     int64_t deadline_us;
     long heap_index; /* -1 while not set */
+    struct loop_timer *heap_parent; /* the loop's own while the timer is set */
+    struct loop_timer *heap_child[2];
 };
 
 /* Any thread, also before loop_run: what is posted then runs first. */
