@@ -88,6 +88,10 @@ void transaction_set(struct transaction *transaction, struct bytes key, struct b
 void transaction_clear(struct transaction *transaction, struct bytes key);
 void transaction_clear_range(struct transaction *transaction, struct bytes begin, struct bytes end);
 void transaction_atomic_op(struct transaction *transaction, struct bytes key, struct bytes operand, int type);
+
+/* Keeps `error` as a failing set or clear would: the commit fails with it, unless an earlier one is kept. For misuse only the api can see. */
+void transaction_defer_error(struct transaction *transaction, fdb_error_t error);
+
 fdb_error_t transaction_add_conflict_range(struct transaction *transaction, struct bytes begin, struct bytes end, int type);
 
 void transaction_commit(struct transaction *transaction, struct completion *completion);
