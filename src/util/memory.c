@@ -34,6 +34,10 @@ void *memory_resize(void *memory, size_t size) {
     return must_fail() ? NULL : realloc(memory, size ? size : 1);
 }
 
+void *memory_allocate_aligned(size_t alignment, size_t size) {
+    return must_fail() ? NULL : aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+
 void memory_free(void *memory) {
     free(memory);
 }

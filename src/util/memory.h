@@ -13,6 +13,9 @@ void *memory_allocate(size_t size);
 void *memory_allocate_zeroed(size_t size);
 void *memory_resize(void *memory, size_t size);
 
+/* As aligned_alloc, for structures that want cache lines of their own; size is rounded up to the alignment. */
+void *memory_allocate_aligned(size_t alignment, size_t size);
+
 /* Gives back what one of the above returned; NULL is allowed. */
 void memory_free(void *memory);
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The checkpoint: moves what has fallen below the horizon from the window to the base, in the background, and keeps house beside it.
+ *
+ *     newest generation ──rotate──► closed generations ──below the horizon──► base transaction ──► dropped, log released
+ *
+ *   1. Only whole generations move, oldest first, each in one base transaction that also stores its last version.
+ *   2. A generation is dropped from the window only after the base has it durably: a reader finds every change in one or both.
+ *   3. The log is released up to the base version only after that, so recovery never misses a change.
+ *   4. The base never holds a version above the horizon of the moment, so it is never ahead of a readable version.
+ *
+ * A full disk is tried again every second, and commits are refused with DISK_FULL once the window is full. Any other failure poisons the
+ * database: the log still has everything, and the next open replays it.
+ */
+#include "engine/engine_internal.h"
+#include "os/clock.h"
+
+enum {
+    TICK_US = 250000,          /* how often a busy window is looked at */
+    IDLE_TICK_US = 30000000,   /* an empty one: for the lease alone */
+    RETRY_US = 1000000,
+};
+
+static const int64_t LEASE_VERSIONS = 600LL * VERSIONS_PER_SECOND;
+
+void checkpoint_rotate_if_due(struct engine *engine) {
+    uint64_t bytes = window_newest_bytes(engine->window);
+    if (bytes == 0) {
+        /* An empty generation does not age. */
+        atomic_store_explicit(&engine->newest_generation_us, os_clock_coarse_us(), memory_order_relaxed);
+        return;
+    }
+    int64_t age = os_clock_coarse_us() - atomic_load_explicit(&engine->newest_generation_us, memory_order_relaxed);
+    if (age < engine->options.generation_us && bytes < engine->options.generation_bytes)
+        return;
+    if (window_rotate(engine->window) == ERROR_SUCCESS)
+        atomic_store_explicit(&engine->newest_generation_us, os_clock_coarse_us(), memory_order_relaxed);
+}
+
+static fdb_error_t visit_set(void *base, struct bytes key, struct bytes value) {
+    return base_write_set(base, key, value);
+}
+
+static fdb_error_t visit_clear(void *base, struct bytes key) {
+    return base_write_clear(base, key);
+}
+
+static fdb_error_t visit_clear_range(void *base, struct bytes begin, struct bytes end) {
+    return base_write_clear_range(base, begin, end);
+}
+
+static fdb_error_t write_generation(struct engine *engine, struct generation *generation) {
+    fdb_error_t error = base_write_begin(engine->base);
+    if (error)
+        return error;
+    struct generation_visitor visitor = {visit_set, visit_clear, visit_clear_range, engine->base};
+    error = generation_visit(generation, &visitor);
+    if (error) {
+        base_write_abort(engine->base);
+        return error;
+    }
+    return base_write_commit(engine->base, generation_last_version(generation));
+}
+
+static void tell_room(struct engine *engine) {
+    os_mutex_lock(&engine->pipeline.lock);
+    os_condition_broadcast(&engine->pipeline.room);
+    os_mutex_unlock(&engine->pipeline.lock);
+}
+
+fdb_error_t checkpoint_run(struct engine *engine, int64_t version) {
+    struct generation *generation;
+    while ((generation = window_oldest_closed(engine->window, version)) != NULL) {
+        int64_t last_version = generation_last_version(generation);
+        fdb_error_t error = write_generation(engine, generation);
+        if (error)
+            return error;
+        error = window_drop_oldest(engine->window);
+        if (error)
+            return error; /* out of memory: it is written again next time, to the same effect */
+        readers_release_idle(engine->readers);
+        if (engine->log)
+            error = log_release(engine->log, last_version);
+        if (error)
+            return error;
+        atomic_fetch_add_explicit(&engine->counters.checkpoints, 1, memory_order_relaxed);
+        atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
+        tell_room(engine);
+    }
+    return ERROR_SUCCESS;
+}
+
+void checkpoint_request(struct engine *engine) {
+    os_mutex_lock(&engine->checkpoint_lock);
+    engine->checkpoint_hurry = true;
+    os_condition_signal(&engine->checkpoint_wake);
+    os_mutex_unlock(&engine->checkpoint_lock);
+}
+
+fdb_error_t engine_renew_lease(struct engine *engine) {
+    if (engine->in_memory || !version_clock_needs_lease(&engine->clock, LEASE_VERSIONS))
+        return ERROR_SUCCESS;
+    os_mutex_lock(&engine->lease_lock);
+    fdb_error_t error = ERROR_SUCCESS;
+    if (version_clock_needs_lease(&engine->clock, LEASE_VERSIONS)) {
+        int64_t ceiling = version_clock_next_ceiling(&engine->clock, LEASE_VERSIONS);
+        error = lease_raise(&engine->lease, ceiling);
+        if (!error)
+            version_clock_set_ceiling(&engine->clock, ceiling);
+    }
+    os_mutex_unlock(&engine->lease_lock);
+    return error;
+}
+
+/* Rotates on behalf of an idle pipeline: a window that nobody writes to any more must still reach the base. */
+static void rotate_if_idle(struct engine *engine) {
+    os_mutex_lock(&engine->pipeline.lock);
+    if (!engine->pipeline.leading)
+        checkpoint_rotate_if_due(engine);
+    os_mutex_unlock(&engine->pipeline.lock);
+}
+
+/* One round of housekeeping; says how long to sleep. */
+static int64_t keep_house(struct engine *engine) {
+    if (atomic_load(&engine->failed))
+        return IDLE_TICK_US;
+    rotate_if_idle(engine);
+    fdb_error_t error = checkpoint_run(engine, version_clock_horizon(&engine->clock));
+    if (!error)
+        error = engine_renew_lease(engine);
+    if (error == ERROR_DISK_FULL || error == ERROR_LARGE_ALLOC_FAILED) {
+        atomic_store(&engine->disk_full, error == ERROR_DISK_FULL);
+        return RETRY_US;
+    }
+    if (error)
+        atomic_store(&engine->failed, true);
+    return window_bytes(engine->window) > 0 ? TICK_US : IDLE_TICK_US;
+}
+
+/* The checkpoint thread. A commit into an empty window wakes it from its long sleep. */
+void *engine_checkpointer(void *argument) {
+    struct engine *engine = argument;
+    os_mutex_lock(&engine->checkpoint_lock);
+    while (!engine->checkpoint_stopping) {
+        os_mutex_unlock(&engine->checkpoint_lock);
+        int64_t deadline = os_clock_us() + keep_house(engine);
+        os_mutex_lock(&engine->checkpoint_lock);
+        while (!engine->checkpoint_stopping && !engine->checkpoint_hurry &&
+               os_condition_wait_until(&engine->checkpoint_wake, &engine->checkpoint_lock, deadline))
+            continue;
+        engine->checkpoint_hurry = false;
+    }
+    os_mutex_unlock(&engine->checkpoint_lock);
+    return NULL;
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The commit pipeline: from a waiting commit_request to the disk.
+ *
+ *     engine_commit ─► queue ─► lead: take a batch ─► resolve ─► build ─► log ─► window ─► publish ─► answer
+ *                                       │  conflicts  │ atomic ops,   │ append,  │        │ the clock │ watches,
+ *                                       │  leave here │ versionstamps │ sync     │        │ moves on  │ completions
+ *
+ * Whoever finds the pipeline idle leads it. A thread that blocks on its own commit (engine_drive) does so itself and pays no thread switch; for
+ * everyone else, the committer thread does. While a leader syncs, new commits queue up and become the next batch: the group commit.
+ *
+ *   1. At most one thread leads (pipeline.leading); the workspace, the resolver and the appending end of the log are the leader's.
+ *   2. Nothing of a batch can be read before it is durable: its version is pending until version_clock_end_batch.
+ *   3. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
+ *   4. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
+ *      and every later commit is refused with DATABASE_FAILED. Reads go on at the last good version.
+ *   5. Every request is answered exactly once, in commit order, with no lock held.
+ */
+#include "engine/engine_internal.h"
+
+#include "os/clock.h"
+#include "util/memory.h"
+
+enum {
+    BATCH_COMMITS_MAX = 8192,       /* a versionstamp's order has 16 bits */
+    BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
+    DRIVER_GRACE_US = 200,          /* how long the committer thread leaves a commit to the thread that made it */
+    GATHER_US_MAX = 60,             /* how long a leader waits for the clients of the last batch to come back */
+};
+
+void pipeline_init(struct pipeline *pipeline) {
+    os_mutex_init(&pipeline->lock);
+    os_condition_init(&pipeline->work);
+    os_condition_init(&pipeline->room);
+    pipeline->tail = &pipeline->head;
+}
+
+void pipeline_destroy(struct pipeline *pipeline) {
+    os_condition_destroy(&pipeline->room);
+    os_condition_destroy(&pipeline->work);
+    os_mutex_destroy(&pipeline->lock);
+}
+
+void workspace_free(struct batch_workspace *workspace) {
+    batch_free(&workspace->batch);
+    arena_free(&workspace->arena);
+    if (workspace->overlay)
+        window_destroy(workspace->overlay);
+    memory_free(workspace->changes);
+}
+
+/* --- Resolving: who conflicts --- */
+
+static bool has_conflict(struct engine *engine, struct commit_request *request) {
+    bool found = false;
+    for (size_t i = 0; i < request->read_conflict_count; i++) {
+        bool hit = resolver_conflicts(engine->resolver, request->read_conflicts[i], request->read_version);
+        found |= hit;
+        if (request->report_conflicts)
+            request->conflicting[i] = hit;
+        else if (hit)
+            break;
+    }
+    return found;
+}
+
+static fdb_error_t resolve(struct engine *engine, struct commit_request *request, int64_t version) {
+    if (request->read_conflict_count > 0) {
+        if (request->read_version < version_clock_horizon(&engine->clock))
+            return ERROR_TRANSACTION_TOO_OLD;
+        if (has_conflict(engine, request)) {
+            atomic_fetch_add_explicit(&engine->counters.conflicts, 1, memory_order_relaxed);
+            return ERROR_NOT_COMMITTED;
+        }
+    }
+    for (size_t i = 0; i < request->write_conflict_count; i++) {
+        fdb_error_t error = resolver_add(engine->resolver, request->write_conflicts[i], version);
+        if (error)
+            return error;
+    }
+    return ERROR_SUCCESS;
+}
+
+/* --- Building: mutations become sets and clears --- */
+
+/* The value of a key as the batch so far leaves it: the overlay, else what is published. */
+static fdb_error_t present_value(struct engine *engine, int64_t version, struct bytes key, struct bytes *value,
+                                 bool *present) {
+    struct batch_workspace *workspace = &engine->workspace;
+    if (workspace->overlay_used) {
+        struct window_view *view = window_view_acquire(workspace->overlay);
+        struct bytes found;
+        enum window_answer answer = window_view_get(view, version, key, &found);
+        bool copied = answer != WINDOW_VALUE || arena_copy(&workspace->arena, found, value);
+        window_view_release(workspace->overlay, view);
+        if (!copied)
+            return ERROR_LARGE_ALLOC_FAILED;
+        *present = answer == WINDOW_VALUE;
+        if (answer != WINDOW_SILENT)
+            return ERROR_SUCCESS;
+    }
+    return engine_get(&engine->database, version - 1, key, &workspace->arena, value, present);
+}
+
+/* Remembers a change in the overlay, so that a later atomic operation of the batch sees it. */
+static fdb_error_t overlay_add(struct engine *engine, int64_t version, const struct change *change) {
+    struct batch_workspace *workspace = &engine->workspace;
+    if (!workspace->overlay) {
+        fdb_error_t error = window_create(&workspace->overlay);
+        if (error)
+            return error;
+    }
+    fdb_error_t error = window_reserve(workspace->overlay, change, 1);
+    if (error)
+        return error;
+    workspace->overlay_used = true;
+    if (change->clear)
+        window_clear_range(workspace->overlay, version, change->key, change->value);
+    else
+        window_set(workspace->overlay, version, change->key, change->value);
+    return ERROR_SUCCESS;
+}
+
+static fdb_error_t evaluate(struct engine *engine, int64_t version, const struct mutation *mutation,
+                            struct change *change) {
+    struct bytes value;
+    bool present, cleared;
+    fdb_error_t error = present_value(engine, version, mutation->key, &value, &present);
+    if (error)
+        return error;
+    change->key = mutation->key;
+    error = mutation_apply(mutation->type, present ? &value : NULL, mutation->value, &engine->workspace.arena,
+                           &change->value, &cleared);
+    if (error || !cleared)
+        return error;
+    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, mutation->key.length + 1);
+    if (!end)
+        return ERROR_LARGE_ALLOC_FAILED;
+    if (mutation->key.length)
+        memcpy(end, mutation->key.data, mutation->key.length);
+    end[mutation->key.length] = 0;
+    change->clear = true;
+    change->value = bytes_make(end, mutation->key.length + 1);
+    return ERROR_SUCCESS;
+}
+
+/* Copies a stamped key or value with the stamp filled in. */
+static fdb_error_t stamp(struct engine *engine, struct bytes text, const struct commit_request *request,
+                         struct bytes *stamped) {
+    struct bytes body, copy;
+    size_t offset;
+    fdb_error_t error = mutation_stamp_position(text, &body, &offset);
+    if (error)
+        return error;
+    if (!arena_copy(&engine->workspace.arena, body, &copy))
+        return ERROR_LARGE_ALLOC_FAILED;
+    mutation_stamp_write((uint8_t *)(uintptr_t)(copy.data + offset), request->committed_version, request->batch_order);
+    *stamped = copy;
+    return ERROR_SUCCESS;
+}
+
+static fdb_error_t add_stamped_key_conflict(struct engine *engine, struct bytes key, int64_t version) {
+    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, key.length + 1);
+    if (!end)
+        return ERROR_LARGE_ALLOC_FAILED;
+    memcpy(end, key.data, key.length);
+    end[key.length] = 0;
+    return resolver_add(engine->resolver, (struct key_range){key, bytes_make(end, key.length + 1)}, version);
+}
+
+/* What a mutation finally changes. */
+static fdb_error_t finalize(struct engine *engine, const struct commit_request *request,
+                            const struct mutation *mutation, struct change *change) {
+    fdb_error_t error = ERROR_SUCCESS;
+    *change = (struct change){mutation->type == MUTATION_CLEAR_RANGE, mutation->key, mutation->value};
+    if (mutation->type == MUTATION_SET_VERSIONSTAMPED_KEY) {
+        error = stamp(engine, mutation->key, request, &change->key);
+        if (!error)
+            error = add_stamped_key_conflict(engine, change->key, request->committed_version);
+    } else if (mutation->type == MUTATION_SET_VERSIONSTAMPED_VALUE) {
+        error = stamp(engine, mutation->value, request, &change->value);
+    } else if (mutation_is_atomic(mutation->type)) {
+        error = evaluate(engine, request->committed_version, mutation, change);
+    }
+    return error;
+}
+
+/* Adds a transaction to the batch, or nothing of it. */
+static fdb_error_t build(struct engine *engine, struct commit_request *request, bool overlay) {
+    struct batch *batch = &engine->workspace.batch;
+    size_t length = batch->length, count = batch->count;
+    for (size_t i = 0; i < request->mutation_count; i++) {
+        struct change change;
+        fdb_error_t error = finalize(engine, request, &request->mutations[i], &change);
+        if (!error)
+            error = batch_add(batch, &change);
+        if (!error && overlay)
+            error = overlay_add(engine, request->committed_version, &change);
+        if (error) {
+            batch_truncate(batch, length, count);
+            return error;
+        }
+    }
+    return ERROR_SUCCESS;
+}
+
+static bool has_atomic(const struct commit_request *request) {
+    for (size_t i = 0; i < request->mutation_count; i++) {
+        if (mutation_is_atomic(request->mutations[i].type))
+            return true;
+    }
+    return false;
+}
+
+/* An overlay is needed where an atomic operation may meet an earlier change of the same batch. */
+static bool needs_overlay(const struct commit_request *requests) {
+    if (!requests->next && requests->mutation_count == 1)
+        return false;
+    for (const struct commit_request *request = requests; request; request = request->next) {
+        if (has_atomic(request))
+            return true;
+    }
+    return false;
+}
+
+static void clean_workspace(struct batch_workspace *workspace) {
+    batch_truncate(&workspace->batch, 0, 0);
+    arena_reset(&workspace->arena);
+    if (workspace->overlay_used) {
+        window_destroy(workspace->overlay);
+        workspace->overlay = NULL;
+        workspace->overlay_used = false;
+    }
+}
+
+/* --- Writing: log, then window --- */
+
+static void settle(struct commit_request *request, fdb_error_t error) {
+    if (!request->settled) {
+        request->settled = true;
+        request->error = error;
+    }
+}
+
+static void settle_all(struct commit_request *requests, fdb_error_t error) {
+    for (; requests; requests = requests->next)
+        settle(requests, error);
+}
+
+static fdb_error_t decode_changes(struct batch_workspace *workspace) {
+    if (workspace->change_capacity < workspace->batch.count) {
+        struct change *changes = memory_resize(workspace->changes, workspace->batch.count * sizeof *changes);
+        if (!changes)
+            return ERROR_LARGE_ALLOC_FAILED;
+        workspace->changes = changes;
+        workspace->change_capacity = workspace->batch.count;
+    }
+    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
+    size_t offset = 0;
+    fdb_error_t error = ERROR_SUCCESS;
+    for (size_t i = 0; batch_next(payload, &offset, &workspace->changes[i], &error); i++)
+        continue;
+    return error;
+}
+
+/* Takes everything the batch will need, so that nothing after the append can fail. */
+static fdb_error_t reserve(struct engine *engine) {
+    struct batch_workspace *workspace = &engine->workspace;
+    fdb_error_t error = decode_changes(workspace);
+    if (!error)
+        error = window_reserve(engine->window, workspace->changes, workspace->batch.count);
+    if (!error && engine->log)
+        error = log_reserve(engine->log, workspace->batch.length);
+    if (error == ERROR_DISK_FULL)
+        atomic_store(&engine->disk_full, true);
+    return error;
+}
+
+static fdb_error_t make_durable(struct engine *engine, int64_t version) {
+    if (!engine->log)
+        return ERROR_SUCCESS;
+    struct bytes payload = bytes_make(engine->workspace.batch.data, engine->workspace.batch.length);
+    fdb_error_t error = log_append(engine->log, version, &payload, 1);
+    return error ? error : log_sync(engine->log);
+}
+
+static void apply(struct engine *engine, int64_t version) {
+    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
+        const struct change *change = &engine->workspace.changes[i];
+        if (change->clear)
+            window_clear_range(engine->window, version, change->key, change->value);
+        else
+            window_set(engine->window, version, change->key, change->value);
+    }
+}
+
+static void trigger_watches(struct engine *engine, struct watch **fired) {
+    if (watches_count(engine->watches) == 0)
+        return;
+    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
+        const struct change *change = &engine->workspace.changes[i];
+        if (change->clear)
+            watches_clear_range(engine->watches, change->key, change->value, fired);
+        else
+            watches_set(engine->watches, change->key, change->value, fired);
+    }
+}
+
+/* Resolves and builds every request; those that fail are settled, the others are in the batch. */
+static void assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
+    bool overlay = needs_overlay(requests);
+    uint16_t order = 0;
+    for (struct commit_request *request = requests; request; request = request->next) {
+        request->committed_version = version;
+        request->batch_order = order;
+        fdb_error_t error = resolve(engine, request, version);
+        if (!error)
+            error = build(engine, request, overlay);
+        if (error)
+            settle(request, error);
+        else
+            order++;
+    }
+}
+
+static void count_batch(struct engine *engine, const struct commit_request *requests) {
+    uint64_t commits = 0;
+    for (; requests; requests = requests->next)
+        commits += requests->error == ERROR_SUCCESS;
+    struct engine_counters *counters = &engine->counters;
+    atomic_fetch_add_explicit(&counters->commits, commits, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->batches, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutations, engine->workspace.batch.count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutation_bytes, engine->workspace.batch.length, memory_order_relaxed);
+}
+
+/* Brings what was assembled to the disk, then to the window. */
+static fdb_error_t write_batch(struct engine *engine, int64_t version) {
+    checkpoint_rotate_if_due(engine);
+    bool window_was_empty = window_bytes(engine->window) == 0;
+    fdb_error_t error = reserve(engine);
+    if (error)
+        return error;
+    if (make_durable(engine, version)) {
+        atomic_store(&engine->failed, true);
+        return ERROR_COMMIT_UNKNOWN_RESULT;
+    }
+    apply(engine, version);
+    if (window_was_empty)
+        checkpoint_request(engine); /* it sleeps long while there is nothing to move */
+    atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
+    return ERROR_SUCCESS;
+}
+
+static void process(struct engine *engine, struct commit_request *requests, struct watch **fired) {
+    fdb_error_t error = atomic_load(&engine->failed) ? ERROR_DATABASE_FAILED : engine_renew_lease(engine);
+    if (error) {
+        settle_all(requests, error);
+        return;
+    }
+    int64_t version = version_clock_begin_batch(&engine->clock);
+    assemble(engine, requests, version);
+    if (engine->workspace.batch.count > 0)
+        error = write_batch(engine, version);
+    settle_all(requests, error);
+    if (error != ERROR_COMMIT_UNKNOWN_RESULT)
+        version_clock_end_batch(&engine->clock); /* otherwise it stays pending: invariant 4 */
+    if (!error) {
+        trigger_watches(engine, fired);
+        count_batch(engine, requests);
+    }
+    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
+    clean_workspace(&engine->workspace);
+}
+
+/* --- Leading --- */
+
+/* Cuts a batch off the front of the queue. REQUIRES: the lock. */
+static struct commit_request *take_batch(struct pipeline *pipeline) {
+    struct commit_request *first = pipeline->head, *last = first;
+    size_t count = 1, bytes = first->size_bytes;
+    while (last->next && count < BATCH_COMMITS_MAX && bytes < BATCH_BYTES_MAX) {
+        last = last->next;
+        bytes += last->size_bytes;
+        count++;
+    }
+    pipeline->head = last->next;
+    if (!pipeline->head)
+        pipeline->tail = &pipeline->head;
+    last->next = NULL;
+    pipeline->waiting -= count;
+    pipeline->batch_before = count;
+    return first;
+}
+
+/* Waits until the window has room. REQUIRES: the lock; leading. */
+static void wait_for_room(struct engine *engine) {
+    struct pipeline *pipeline = &engine->pipeline;
+    while (window_bytes(engine->window) > engine->options.window_bytes_max && !atomic_load(&engine->failed) &&
+           !atomic_load(&engine->disk_full)) {
+        checkpoint_rotate_if_due(engine);
+        checkpoint_request(engine);
+        os_condition_wait_until(&pipeline->room, &pipeline->lock, os_clock_us() + 100000);
+    }
+}
+
+static void answer(struct commit_request *requests) {
+    while (requests) {
+        struct commit_request *next = requests->next; /* complete may free the request */
+        requests->complete(requests, requests->error);
+        requests = next;
+    }
+}
+
+/*
+ * After a batch of many, its clients are just being woken and most will commit again. Waiting a moment for them makes the next batch as large, and
+ * spares every second sync. REQUIRES: the lock; leading.
+ */
+static void gather(struct pipeline *pipeline) {
+    size_t expected = pipeline->batch_before / 2;
+    if (expected < 2 || pipeline->waiting >= expected)
+        return;
+    int64_t deadline = os_clock_us() + GATHER_US_MAX;
+    while (pipeline->waiting < expected && !pipeline->stopping && os_clock_us() < deadline) {
+        os_mutex_unlock(&pipeline->lock);
+        os_thread_yield();
+        os_mutex_lock(&pipeline->lock);
+    }
+}
+
+static bool contains(const struct commit_request *requests, const struct commit_request *wanted) {
+    while (requests && requests != wanted)
+        requests = requests->next;
+    return requests != NULL;
+}
+
+/*
+ * Runs batches until the queue is empty or, for a thread that has come to wait for one request, until that request is answered.
+ * What is left then goes to the committer thread. REQUIRES: the lock, nobody leading; both hold again at return.
+ */
+static void lead(struct engine *engine, const struct commit_request *until) {
+    struct pipeline *pipeline = &engine->pipeline;
+    pipeline->leading = true;
+    bool mine_done = false;
+    while (pipeline->head && !mine_done) {
+        wait_for_room(engine);
+        struct commit_request *requests = take_batch(pipeline);
+        pipeline->urgent = false;
+        os_mutex_unlock(&pipeline->lock);
+        mine_done = until && contains(requests, until);
+        struct watch *fired = NULL;
+        process(engine, requests, &fired);
+        answer(requests);
+        watches_fire(fired, ERROR_SUCCESS);
+        os_mutex_lock(&pipeline->lock);
+        if (!mine_done)
+            gather(pipeline);
+    }
+    pipeline->leading = false;
+    if (pipeline->head || pipeline->stopping) {
+        pipeline->urgent = true;
+        os_condition_signal(&pipeline->work);
+    }
+}
+
+void engine_commit(struct database *database, struct commit_request *request) {
+    struct pipeline *pipeline = &engine_of(database)->pipeline;
+    request->next = NULL;
+    request->settled = false;
+    os_mutex_lock(&pipeline->lock);
+    *pipeline->tail = request;
+    pipeline->tail = &request->next;
+    pipeline->waiting++;
+    bool wake = pipeline->asleep && !pipeline->leading;
+    if (wake)
+        pipeline->asleep = false;
+    os_mutex_unlock(&pipeline->lock);
+    if (wake)
+        os_condition_signal(&pipeline->work);
+}
+
+void engine_drive(struct database *database, struct commit_request *request) {
+    struct engine *engine = engine_of(database);
+    os_mutex_lock(&engine->pipeline.lock);
+    if (!engine->pipeline.leading && engine->pipeline.head)
+        lead(engine, request);
+    os_mutex_unlock(&engine->pipeline.lock);
+}
+
+void engine_hurry(struct database *database) {
+    struct pipeline *pipeline = &engine_of(database)->pipeline;
+    os_mutex_lock(&pipeline->lock);
+    bool wake = pipeline->head && !pipeline->leading && !pipeline->urgent;
+    if (wake) {
+        pipeline->urgent = true;
+        os_condition_signal(&pipeline->work);
+    }
+    os_mutex_unlock(&pipeline->lock);
+}
+
+/* Sleeps until there is a queue that nobody else works on. REQUIRES: the lock. False: time to end. */
+static bool wait_for_work(struct pipeline *pipeline) {
+    while (!pipeline->head || pipeline->leading) {
+        if (pipeline->stopping && !pipeline->head && !pipeline->leading)
+            return false;
+        pipeline->asleep = true;
+        os_condition_wait(&pipeline->work, &pipeline->lock);
+        pipeline->asleep = false;
+    }
+    return true;
+}
+
+/* The committer thread: leads whenever nobody else does, until the engine closes and the queue is empty. */
+void *engine_committer(void *argument) {
+    struct engine *engine = argument;
+    struct pipeline *pipeline = &engine->pipeline;
+    os_mutex_lock(&pipeline->lock);
+    while (wait_for_work(pipeline)) {
+        if (!pipeline->urgent && !pipeline->stopping) {
+            int64_t deadline = os_clock_us() + DRIVER_GRACE_US;
+            while (!pipeline->urgent && os_condition_wait_until(&pipeline->work, &pipeline->lock, deadline))
+                continue;
+        }
+        if (pipeline->head && !pipeline->leading)
+            lead(engine, NULL);
+    }
+    os_mutex_unlock(&pipeline->lock);
+    return NULL;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c (the write path),
+ * read.c over readers.c (the read path), checkpoint.c (from the window to the base).
+ *
+ * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline. Locks, in the order in which they
+ * may be taken: pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is held while waiting for the
+ * disk, except lease_lock.
+ */
+#ifndef KEEL_ENGINE_INTERNAL_H
+#define KEEL_ENGINE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "engine/base.h"
+#include "engine/batch.h"
+#include "engine/engine.h"
+#include "engine/lease.h"
+#include "engine/log.h"
+#include "engine/readers.h"
+#include "engine/resolver.h"
+#include "engine/version_clock.h"
+#include "engine/watches.h"
+#include "engine/window.h"
+#include "os/thread.h"
+
+/* The queue of commits and the right to work on it. */
+struct pipeline {
+    os_mutex lock;
+    struct commit_request *head, **tail; /* waiting, oldest first */
+    size_t waiting;
+    bool leading;       /* some thread is running batches */
+    bool urgent;        /* the committer thread shall not wait for a driver to show up */
+    bool asleep;        /* the committer thread is waiting for work */
+    bool stopping;
+    os_condition work;  /* wakes the committer thread */
+    os_condition room;  /* wakes a leader that waits for the window to shrink */
+    size_t batch_before; /* how many commits the last batch had: a hint at how many may be coming */
+};
+
+/* What only the leader of the pipeline touches, kept between batches to save allocations. */
+struct batch_workspace {
+    struct batch batch;
+    struct arena arena;      /* values of atomic operations, stamped keys and values */
+    struct window *overlay;  /* the batch so far, for atomic operations on keys it has changed itself; NULL until needed */
+    bool overlay_used;
+    struct change *changes;  /* the batch once more, decoded, for the window */
+    size_t change_capacity;
+};
+
+struct engine_counters {
+    _Atomic uint64_t commits, conflicts, batches, mutations, mutation_bytes, checkpoints;
+};
+
+struct engine {
+    struct database database; /* must be first */
+    struct engine_options options;
+    char path[4096];
+    bool in_memory;
+
+    struct os_file lock_file;
+    struct lease lease;     /* not for in_memory */
+    os_mutex lease_lock;
+    struct log *log;        /* NULL for in_memory */
+    struct base *base;
+    struct window *window;
+    struct resolver *resolver;
+    struct watches *watches;
+    struct readers *readers;
+    struct version_clock clock;
+
+    struct pipeline pipeline;
+    struct batch_workspace workspace;
+    _Atomic int64_t newest_generation_us; /* when the newest generation was begun */
+
+    _Atomic bool failed;    /* a write or sync of the log or base failed: no more commits */
+    _Atomic bool disk_full; /* the last attempt to get space failed */
+
+    os_thread committer_thread, checkpoint_thread;
+    os_mutex checkpoint_lock;
+    os_condition checkpoint_wake;
+    bool checkpoint_stopping; /* under checkpoint_lock */
+    bool checkpoint_hurry;    /* likewise */
+
+    struct engine_counters counters;
+};
+
+static inline struct engine *engine_of(struct database *database) {
+    return (struct engine *)database;
+}
+
+/* commit.c */
+void pipeline_init(struct pipeline *pipeline);
+void pipeline_destroy(struct pipeline *pipeline);
+void workspace_free(struct batch_workspace *workspace);
+void engine_commit(struct database *database, struct commit_request *request);
+void engine_drive(struct database *database, struct commit_request *request);
+void engine_hurry(struct database *database);
+void *engine_committer(void *engine);
+
+/* read.c */
+fdb_error_t engine_get_read_version(struct database *database, int64_t *version);
+fdb_error_t engine_check_read_version(struct database *database, int64_t version);
+fdb_error_t engine_get(struct database *database, int64_t version, struct bytes key, struct arena *arena,
+                       struct bytes *value, bool *present);
+fdb_error_t engine_get_range(struct database *database, const struct range_request *request, struct rows *rows,
+                             bool *more);
+fdb_error_t engine_estimate_bytes(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes);
+fdb_error_t engine_watch(struct database *database, struct watch *watch);
+bool engine_unwatch(struct database *database, struct watch *watch);
+
+/* checkpoint.c */
+void *engine_checkpointer(void *engine);
+/* Asks for a checkpoint soon: the window is large. */
+void checkpoint_request(struct engine *engine);
+/* Writes every closed generation that nothing newer than `version` is in; the calling thread is the checkpointer, or it has ended. */
+fdb_error_t checkpoint_run(struct engine *engine, int64_t version);
+/* Closes the newest generation if it is old or large enough. REQUIRES: the caller leads the pipeline, or holds its lock while nobody does. */
+void checkpoint_rotate_if_due(struct engine *engine);
+/* Renews the lease on versions if it is half used up. */
+fdb_error_t engine_renew_lease(struct engine *engine);
+
+#endif

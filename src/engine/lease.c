@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lease: two slots, one a block, written in turn, so that a torn write leaves the other whole. The slot with the higher sequence
+ * number counts.
+ *
+ *   offset  size
+ *        0     8   magic "KEELCLCK"
+ *        8     4   format
+ *       12     4   zero
+ *       16     8   sequence
+ *       24     8   ceiling: every version ever handed out is at or below it
+ *       32    16   database id, random, for life
+ *       48     8   XXH3 of the 48 bytes before
+ *
+ * A slot whose magic is right and whose format is newer is refused before its checksum is looked at: a newer Keel may lay out the rest otherwise.
+ */
+#include "engine/lease.h"
+
+#include <stdio.h>
+
+#include "util/checksum.h"
+#include "util/coding.h"
+
+enum { SLOT_BYTES = 56, SLOT_DISTANCE = 4096, FILE_BYTES = 2 * SLOT_DISTANCE };
+
+static const char MAGIC[8] = {'K', 'E', 'E', 'L', 'C', 'L', 'C', 'K'};
+
+static void encode(const struct lease *lease, uint8_t slot[SLOT_BYTES]) {
+    memset(slot, 0, SLOT_BYTES);
+    memcpy(slot, MAGIC, 8);
+    coding_put_u32(slot + 8, LEASE_FORMAT);
+    coding_put_u64(slot + 16, lease->sequence);
+    coding_put_u64(slot + 24, (uint64_t)lease->ceiling);
+    memcpy(slot + 32, lease->database_id, 16);
+    coding_put_u64(slot + 48, checksum(bytes_make(slot, 48), 0));
+}
+
+/* Takes a slot over into *lease if it is whole and newer than what is there. */
+static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, bool *ours) {
+    if (memcmp(slot, MAGIC, 8) != 0)
+        return ERROR_SUCCESS;
+    *ours = true;
+    if (coding_get_u32(slot + 8) > LEASE_FORMAT)
+        return ERROR_FORMAT_NEWER;
+    if (coding_get_u64(slot + 48) != checksum(bytes_make(slot, 48), 0))
+        return ERROR_SUCCESS;
+    uint64_t sequence = coding_get_u64(slot + 16);
+    if (sequence <= lease->sequence)
+        return ERROR_SUCCESS;
+    lease->sequence = sequence;
+    lease->ceiling = (int64_t)coding_get_u64(slot + 24);
+    memcpy(lease->database_id, slot + 32, 16);
+    return ERROR_SUCCESS;
+}
+
+static fdb_error_t read_slots(struct lease *lease) {
+    bool ours = false;
+    for (uint64_t index = 0; index < 2; index++) {
+        uint8_t slot[SLOT_BYTES];
+        size_t got;
+        fdb_error_t error = os_file_read(&lease->file, index * SLOT_DISTANCE, slot, SLOT_BYTES, &got);
+        if (!error && got == SLOT_BYTES)
+            error = decode(slot, lease, &ours);
+        if (error)
+            return error;
+    }
+    if (!ours)
+        return ERROR_FORMAT_FOREIGN;
+    return lease->sequence ? ERROR_SUCCESS : ERROR_DATABASE_DAMAGED;
+}
+
+fdb_error_t lease_open(const char *path, struct lease *lease) {
+    struct lease opened = {0};
+    fdb_error_t error = os_file_open(path, false, &opened.file);
+    if (error)
+        return error;
+    error = read_slots(&opened);
+    if (error) {
+        os_file_close(&opened.file);
+        return error;
+    }
+    *lease = opened;
+    return ERROR_SUCCESS;
+}
+
+static fdb_error_t write_new(struct lease *lease) {
+    fdb_error_t error = os_file_preallocate(&lease->file, FILE_BYTES);
+    return error ? error : lease_raise(lease, lease->ceiling);
+}
+
+fdb_error_t lease_create(const char *directory, const char *path, int64_t ceiling, struct lease *lease) {
+    char temporary[4200];
+    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
+        return ERROR_IO_ERROR;
+    struct lease created = {.ceiling = ceiling};
+    os_random(created.database_id, sizeof created.database_id);
+    fdb_error_t error = os_file_open(temporary, true, &created.file);
+    if (error)
+        return error;
+    error = write_new(&created);
+    if (!error)
+        error = os_rename(temporary, path);
+    if (!error)
+        error = os_directory_sync(directory);
+    if (error) {
+        os_file_close(&created.file);
+        return error;
+    }
+    *lease = created;
+    return ERROR_SUCCESS;
+}
+
+fdb_error_t lease_raise(struct lease *lease, int64_t ceiling) {
+    struct lease raised = *lease;
+    raised.sequence++;
+    raised.ceiling = ceiling;
+    uint8_t slot[SLOT_BYTES];
+    encode(&raised, slot);
+    fdb_error_t error = os_file_write(&lease->file, (raised.sequence & 1) * SLOT_DISTANCE, bytes_make(slot, SLOT_BYTES));
+    if (!error)
+        error = os_file_sync(&lease->file);
+    if (!error)
+        *lease = raised;
+    return error;
+}
+
+void lease_close(struct lease *lease) {
+    os_file_close(&lease->file);
+}
