@@ -1,45 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The resolver: decides whether a transaction that wants to commit has read something that changed since. It is the first step of a commit
- * batch: the pipeline checks each read conflict range of a transaction (resolver_conflicts) and, if none was written after its read version,
- * notes its write conflict ranges at the batch's version (resolver_add), so that later transactions of the same batch already see them.
+ * The resolver: decides whether a transaction that wants to commit has read something that changed
+ * since. It is the first step of a commit batch: the pipeline checks each read conflict range of a
+ * transaction (resolver_conflicts) and, if none was written after its read version, notes its write
+ * conflict ranges at the batch's version (resolver_add), so that later transactions of the same
+ * batch already see them.
  *
- * Representation. The key space is cut into pieces on which the last write version is the same. Almost every write is of one key, [k, k\0),
- * so an entry stands for two pieces at once:
+ * Representation. The key space is cut into pieces on which the last write version is the same.
+ * Almost every write is of one key, [k, k\0), so an entry stands for two pieces at once:
  *
  *     point   the version that last wrote the entry's key itself
  *     gap     the version that last wrote the keys strictly between it and the next entry's key
  *
- * A write of one key is then one entry, with its predecessor's gap handed on; a write of a range is an entry at its begin, one at its end, and none
- * left between. The entries are the leaves of a B+ tree; an inner node keeps for each child its first key and the newest version below it,
- * so a check looks into at most two children a level and leaves a subtree alone that has nothing new.
+ * A write of one key is then one entry, with its predecessor's gap handed on; a write of a range is
+ * an entry at its begin, one at its end, and none left between. The entries are the leaves of a B+
+ * tree; an inner node keeps for each child its first key and the newest version below it, so a
+ * check looks into at most two children a level and leaves a subtree alone that has nothing new.
  *
- *     inner   key     ["" ........ | "m" ........ ]     the first key of the leftmost leaf under the child
+ *     inner   key     ["" ........ | "m" ........ ]     first key of the leaf at its left edge
  *             newest  [ 17         |  12          ]     maximum of point and gap below the child
  *                       |             |
  *     leaf    key     ["" "c" "e"]  ["m" "p"]
  *             point   [ 0  17  9 ]  [ 5   5 ]
  *             newest  [ 0   0  9 ]  [ 5  12 ]           in a leaf this is the gap
  *
- * Comparing keys through pointers would be a cache miss each, so a node keeps for each key its `head`: the eight bytes after the first `skip`,
- * as one integer. All keys of a node lie between its first key and the first key to its right (its fences), so they share the prefix that
- * those two share; so does any key that is looked for there. `skip` is that length, known without a look at the keys. Only equal heads
- * need the keys themselves.
+ * Comparing keys through pointers would be a cache miss each, so a node keeps for each key its
+ * `head`: the eight bytes after the first `skip`, as one integer. All keys of a node lie between
+ * its first key and the first key to its right (its fences), so they share the prefix that those
+ * two share; so does any key that is looked for there. `skip` is that length, known without a look
+ * at the keys. Only equal heads need the keys themselves.
  *
  * Invariants (resolver_check):
- *   1. Keys ascend strictly through the leaves; the very first is the empty key and is never removed.
- *   2. The first key of a node is the same pointer as the key of its slot in the parent: hence a leaf's first entry is removed only when
- *      the leaf is merged into its left neighbour, and a key belongs to its leaf entry alone. Every key looked for has a predecessor in its leaf.
- *   3. `skip` is the length of the prefix shared by the fences, 0 without an upper fence; heads agree with the keys.
- *   4. `newest` in an inner node is the maximum below, except where both are at or below the forgotten version.
+ *   1. Keys ascend strictly through the leaves; the very first is the empty key and is never
+ *      removed.
+ *   2. The first key of a node is the same pointer as the key of its slot in the parent: hence a
+ *      leaf's first entry is removed only when the leaf is merged into its left neighbour, and a
+ *      key belongs to its leaf entry alone. Every key looked for has a predecessor in its leaf.
+ *   3. `skip` is the length of the prefix shared by the fences, 0 without an upper fence; heads
+ *      agree with the keys.
+ *   4. `newest` in an inner node is the maximum below, except where both are at or below the
+ *      forgotten version.
  *   5. All leaves are at the same depth; nodes may be thin (range writes cut them) but never empty.
  *
- * Forgetting. Nobody asks below `forgotten` any more, so all versions up to it count as one. An entry whose point and gap equal the gap before it says
- * nothing and can go. A sweep walks round the leaves, one with every eighth add and a few with every forget: it drops such entries and merges
- * thin neighbours. What a wide write covers is cut off as whole subtrees and freed a node at a time. So no call does much work, and an endless
- * workload holds about what the last five seconds wrote.
+ * Forgetting. Nobody asks below `forgotten` any more, so all versions up to it count as one. An
+ * entry whose point and gap equal the gap before it says nothing and can go. A sweep walks round
+ * the leaves, one with every eighth add and a few with every forget: it drops such entries and
+ * merges thin neighbours. What a wide write covers is cut off as whole subtrees and freed a node at
+ * a time. So no call does much work, and an endless workload holds about what the last five seconds
+ * wrote.
  *
- * Threads: one at a time, the commit pipeline's. Failure: memory is taken before anything changes; an add that fails has changed nothing.
+ * Threads: one at a time, the commit pipeline's. Failure: memory is taken before anything changes;
+ * an add that fails has changed nothing.
  */
 #include "engine/resolver.h"
 
@@ -96,7 +107,10 @@ struct resolver {
     size_t cursor_length, cursor_capacity;
 };
 
-/* The way from the root to a leaf: slot[i] is the entry of node[i] that was followed, in the leaf the predecessor found. */
+/*
+ * The way from the root to a leaf: slot[i] is the entry of node[i] that was followed, in the leaf
+ * the predecessor found.
+ */
 struct path {
     unsigned depth; /* nodes on it */
     struct node *node[HEIGHT_MAX];
@@ -143,7 +157,10 @@ static uint64_t head_of(struct bytes key, size_t skip) {
 
 /* Order of two keys that share their first `skip` bytes. */
 static int compare_from(struct bytes a, struct bytes b, size_t skip) {
-    return bytes_compare(bytes_make(a.data + skip, a.length - skip), bytes_make(b.data + skip, b.length - skip));
+    if (!skip) /* an empty key may have no data to add to */
+        return bytes_compare(a, b);
+    return bytes_compare(bytes_make(a.data + skip, a.length - skip),
+                         bytes_make(b.data + skip, b.length - skip));
 }
 
 static bool is_point(struct key_range range) {
@@ -190,7 +207,10 @@ static struct node *node_take(struct resolver *resolver, bool leaf) {
     return node;
 }
 
-/* Asks for the lines that a search in the node will look at, all at once rather than one after the other. */
+/*
+ * Asks for the lines that a search in the node will look at, all at once rather than one after the
+ * other.
+ */
 static void prefetch(const struct node *node) {
     for (unsigned i = 0; i < FANOUT; i += CACHE_LINE_BYTES / sizeof *node->heads)
         __builtin_prefetch(node->heads + i);
@@ -226,7 +246,9 @@ static unsigned keys_below(const struct node *node, struct bytes key, bool equal
     return low;
 }
 
-/* The last entry at or below `key`. REQUIRES: key at or above the lower fence, below the upper one. */
+/*
+ * The last entry at or below `key`. REQUIRES: key at or above the lower fence, below the upper one.
+ */
 static unsigned find(const struct node *node, struct bytes key) {
     return keys_below(node, key, true) - 1;
 }
@@ -336,8 +358,9 @@ static void grow(struct resolver *resolver) {
 }
 
 /*
- * Splits the full node at `level` of the path (where slot `at` is about to be opened) and puts the right half in the parent, splitting that first
- * if it is full. The path then leads to the half that gets the slot. Returns the slot to open there.
+ * Splits the full node at `level` of the path (where slot `at` is about to be opened) and puts the
+ * right half in the parent, splitting that first if it is full. The path then leads to the half
+ * that gets the slot. Returns the slot to open there.
  */
 static unsigned split(struct resolver *resolver, struct path *path, unsigned level, unsigned at) {
     struct node *left = path->node[level];
@@ -389,7 +412,10 @@ static bool path_is_full(const struct path *path) {
     return true;
 }
 
-/* Puts a new entry behind the predecessor that the path leads to. Its gap is handed on. REQUIRES: nodes are reserved. */
+/*
+ * Puts a new entry behind the predecessor that the path leads to. Its gap is handed on. REQUIRES:
+ * nodes are reserved.
+ */
 static void insert(struct resolver *resolver, struct path *path, struct key *key, int64_t point) {
     int64_t gap = path->node[path->depth - 1]->slots[path->slot[path->depth - 1]].newest;
     if (path_is_full(path))
@@ -443,8 +469,9 @@ static void cover_leaf(struct resolver *resolver, struct node *leaf, const struc
 }
 
 /*
- * Writes the entries of [begin, end) below `node` at `version` and removes all but the first of each leaf that stays. No begin: from
- * the node's first entry, no end: through its last. REQUIRES: there is an entry at `begin`; one at least is covered.
+ * Writes the entries of [begin, end) below `node` at `version` and removes all but the first of
+ * each leaf that stays. No begin: from the node's first entry, no end: through its last. REQUIRES:
+ * there is an entry at `begin`; one at least is covered.
  */
 static void cover(struct resolver *resolver, struct node *node, struct key *high, const struct bytes *begin,
                   const struct bytes *end, int64_t version) {
@@ -512,7 +539,10 @@ static void merge(struct resolver *resolver, struct node *node, unsigned slot, s
     node_release(resolver, right);
 }
 
-/* Remembers where the sweep goes on: at `next`, or where there is none (or no memory) from the start. */
+/*
+ * Remembers where the sweep goes on: at `next`, or where there is none (or no memory) from the
+ * start.
+ */
 static void cursor_set(struct resolver *resolver, const struct key *next) {
     resolver->cursor_length = 0;
     if (!next)
@@ -603,7 +633,10 @@ static bool point_conflicts(struct resolver *resolver, struct bytes key, int64_t
     return (slot_holds(node, slot, key) ? node->slots[slot].point : node->slots[slot].newest) > version;
 }
 
-/* The last entry of the range lies in this leaf; its gap counts unless the range ends right behind its key. */
+/*
+ * The last entry of the range lies in this leaf; its gap counts unless the range ends right behind
+ * its key.
+ */
 static bool last_gap_counts(const struct node *leaf, unsigned last, const struct bytes *end) {
     struct bytes key = key_bytes(leaf->slots[last].key);
     return !is_point((struct key_range){key, *end});
@@ -651,7 +684,10 @@ bool resolver_conflicts(struct resolver *resolver, struct key_range range, int64
     return range_conflicts(resolver->root, &range.begin, &range.end, version);
 }
 
-/* The most nodes that two insertions can take: one a level and a root each, the second in a tree one higher. */
+/*
+ * The most nodes that two insertions can take: one a level and a root each, the second in a tree
+ * one higher.
+ */
 static bool reserve_for_add(struct resolver *resolver) {
     return node_reserve(resolver, 2 * resolver->height + 3);
 }
@@ -673,7 +709,9 @@ static fdb_error_t add_point(struct resolver *resolver, struct bytes text, int64
     return 0;
 }
 
-/* Makes sure that there is an entry at `text`, which changes no answer. Takes *key if it needs it. */
+/*
+ * Makes sure that there is an entry at `text`, which changes no answer. Takes *key if it needs it.
+ */
 static void add_boundary(struct resolver *resolver, struct bytes text, struct key **key) {
     struct path path;
     path_find(resolver, text, &path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The resolver against a naive model: an array with the last write version of each of the few hundred keys that a small alphabet makes, in order.
- * Every random test prints its seed; KEEL_SEED and KEEL_ROUNDS choose others.
+ * The resolver against a naive model: an array with the last write version of each of the few
+ * hundred keys that a small alphabet makes, in order. Every random test prints its seed; KEEL_SEED
+ * and KEEL_ROUNDS choose others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -137,7 +138,10 @@ static void model_create(struct model *model, size_t prefix_length) {
     qsort(model->keys, MODEL_KEYS, sizeof model->keys[0], order_of_keys);
 }
 
-/* A range between two model keys: [first, end). With `point`, one key and the end right behind it, which may be no model key. */
+/*
+ * A range between two model keys: [first, end). With `point`, one key and the end right behind it,
+ * which may be no model key.
+ */
 struct pick {
     struct key_range range;
     unsigned first, end;
@@ -212,7 +216,10 @@ static void test_model(void **state) {
         run_model(seed + round, prefixes[(seed + round) % 4], 3000);
 }
 
-/* Many keys: several levels, splits and merges, range writes that cut through them, answered from a sorted list of writes. */
+/*
+ * Many keys: several levels, splits and merges, range writes that cut through them, answered from a
+ * sorted list of writes.
+ */
 static void key_of(uint64_t number, uint8_t key[16]) {
     memcpy(key, "table/00", 8);
     for (int i = 0; i < 8; i++)
@@ -257,7 +264,10 @@ static void test_large(void **state) {
 
 /* --- Memory --- */
 
-/* An endless workload under a moving horizon holds a bounded amount, and an idle one shrinks to almost nothing. */
+/*
+ * An endless workload under a moving horizon holds a bounded amount, and an idle one shrinks to
+ * almost nothing.
+ */
 static void test_memory_is_bounded(void **state) {
     (void)state;
     random_state = environment("KEEL_SEED", 1);
@@ -277,7 +287,10 @@ static void test_memory_is_bounded(void **state) {
         bytes_max = resolver_bytes(resolver) > bytes_max ? resolver_bytes(resolver) : bytes_max;
     }
     resolver_check(resolver);
-    /* ten thousand live entries of about 60 bytes, at most three times that in thin nodes and not yet swept ones */
+    /*
+     * ten thousand live entries of about 60 bytes, at most three times that in thin nodes and not
+     * yet swept ones
+     */
     assert_true(bytes_max < 10000 * 200);
     for (int i = 0; i < 2000; i++)
         resolver_forget(resolver, version);
