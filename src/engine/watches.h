@@ -15,10 +15,10 @@ fdb_error_t watches_create(struct watches **watches);
 /* Every watch still set is handed back in *remaining, linked as below. */
 void watches_destroy(struct watches *watches, struct watch **remaining);
 
-/* Adds a watch; no allocation, cannot fail. */
+/* Adds a watch; no allocation, cannot fail. A caller that then finds the value changed already takes it out again and fires it itself. */
 void watches_add(struct watches *watches, struct watch *watch);
 
-/* False if it was taken out already. */
+/* False if it was taken out already. REQUIRES: it was added, or its links are zero. */
 bool watches_remove(struct watches *watches, struct watch *watch);
 
 /* How many are set. Cheap enough to ask before every batch: with none set the two calls below are not needed. */
@@ -33,5 +33,8 @@ void watches_clear_range(struct watches *watches, struct bytes begin, struct byt
 
 /* Calls fire(watch, error) for a list from the calls above. REQUIRES: no lock held. */
 void watches_fire(struct watch *fired, fdb_error_t error);
+
+/* Checks every invariant, for tests. Asserts on a violation. */
+void watches_check(struct watches *watches);
 
 #endif
