@@ -93,7 +93,8 @@ static fdb_error_t fit(struct bytes present, size_t length, struct arena *arena,
     uint8_t *buffer = arena_allocate_bytes(arena, length);
     if (!buffer)
         return ERROR_LARGE_ALLOC_FAILED;
-    memcpy(buffer, present.data, present.length);
+    if (present.length)
+        memcpy(buffer, present.data, present.length);
     memset(buffer + present.length, 0, length - present.length);
     *result = bytes_make(buffer, length);
     return 0;
