@@ -28,7 +28,6 @@ LIB      = $(BUILD)/lib/libfdb_c.so
 ARCHIVE  = $(BUILD)/lib/libfdb_c.a
 SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
-ALL_SOURCES := $(shell find src tests bench examples -name '*.[ch]' 2>/dev/null)
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -63,8 +62,107 @@ $(ARCHIVE): $(OBJECTS)
 	@rm -f $@
 	ar rcs $@ $(OBJECTS)
 
-ifneq ($(findstring thread,$(SANITIZE))$(findstring address,$(SANITIZE)),)
-$(LIB): LDFLAGS := $(filter-out -Wl$(comma)-z$(comma)defs,$(LDFLAGS))
-endif
+# --- Programs on top of the public API: linked as a user would link them ---
 
--include $(shell find $(BUILD)/src $(BUILD)/tests -name '*.d' 2>/dev/null)
+PROGRAM_FLAGS = -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra -Iinclude -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+PROGRAM_LIBRARIES = -L$(BUILD)/lib -lfdb_c -Wl,-rpath,'$$ORIGIN/../lib' -lpthread
+
+LINK_PROGRAM = @mkdir -p $(@D); echo "$(CC) -o $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBRARIES)
+
+$(BUILD)/bin/%: examples/%.c $(LIB)
+	$(LINK_PROGRAM)
+$(BUILD)/bin/%: tests/crash/%.c $(LIB)
+	$(LINK_PROGRAM)
+MODEL_HELPERS = $(filter-out tests/model/sequential.c tests/model/concurrent.c,$(wildcard tests/model/*.c))
+$(BUILD)/bin/model-%: tests/model/%.c $(MODEL_HELPERS) $(wildcard tests/model/*.h) $(LIB)
+	$(LINK_PROGRAM)
+
+$(BUILD)/bin/bench: bench/bench.c $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
+
+CONFORMANCE_SOURCES = $(wildcard tests/conformance/*.c)
+$(BUILD)/bin/conformance: $(CONFORMANCE_SOURCES) $(wildcard tests/conformance/*.h) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(PROGRAM_FLAGS) $(CONFORMANCE_SOURCES) -o $@ $(PROGRAM_LIBRARIES) -lcmocka
+
+UNIT_NAMES = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
+UNIT_HELPERS = $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
+$(BUILD)/bin/unit-%: tests/unit/test_%.c $(UNIT_HELPERS) $(wildcard tests/unit/*.h) $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -Itests/unit -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
+	  $< $(UNIT_HELPERS) -o $@ $(ARCHIVE) $(LIBRARIES) -lcmocka
+
+# --- The demo ---
+
+.PHONY: demo
+demo: $(BUILD)/bin/hello ## the hello world of the tutorial, run twice: the second finds the first one's data
+	@rm -rf $(BUILD)/demo.db
+	@echo "--- first run, on a database that does not exist yet:  $(BUILD)/bin/hello $(BUILD)/demo.db"
+	@$(BUILD)/bin/hello $(BUILD)/demo.db
+	@echo "--- second run, a new process on the same database:"
+	@$(BUILD)/bin/hello $(BUILD)/demo.db
+	@echo "--- the program is examples/hello.c; README.md says what to try next."
+
+# --- Tests ---
+
+SCRATCH = $(abspath $(BUILD))/scratch
+TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
+	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
+	conformance=$(BUILD)/bin/conformance \
+	model-sequential=$(BUILD)/bin/model-sequential \
+	model-concurrent=$(BUILD)/bin/model-concurrent \
+	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' \
+	demo='$(MAKE) -s demo && $(MAKE) -s demo'
+CRASH_ROUNDS ?= 20
+TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash \
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
+
+.PHONY: test
+test: $(TEST_PROGRAMS) $(LIB) ## every test; the last line counts them
+	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
+	@TMPDIR=$(SCRATCH) tests/run.sh $(BUILD)/test-logs $(TESTS)
+
+.PHONY: test-clients
+test-clients: $(LIB) ## real clients from the package registries on our library
+	@tests/clients/run.sh $(abspath $(BUILD))/lib
+
+# The conformance suite against any libfdb_c.so and cluster:
+#   make conformance FDB_LIB=/usr/lib/libfdb_c.so FDB_CLUSTER=/etc/foundationdb/fdb.cluster
+FDB_LIB ?= $(abspath $(LIB))
+FDB_CLUSTER ?=
+.PHONY: conformance
+conformance: $(BUILD)/bin/conformance ## the conformance suite; FDB_LIB=… FDB_CLUSTER=… to judge it by another library
+	LD_LIBRARY_PATH=$(dir $(FDB_LIB)) LD_PRELOAD=$(FDB_LIB) KEEL_TEST_CLUSTER=$(FDB_CLUSTER) $(BUILD)/bin/conformance
+
+.PHONY: soak
+soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual rounds (20)
+	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
+	@TMPDIR=$(SCRATCH) KEEL_SOAK=$(or $(SOAK),20) tests/run.sh $(BUILD)/soak-logs \
+	  model-sequential='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((3000 * KEEL_SOAK)) $(BUILD)/bin/model-sequential' \
+	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((20 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
+	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)'
+
+.PHONY: bench
+bench: $(BUILD)/bin/bench ## reads beside LMDB, commits beside write+fdatasync, in one run
+	@rm -rf $(BUILD)/bench-data
+	@$(BUILD)/bin/bench $(BUILD)/bench-data $(ROWS)
+	@rm -rf $(BUILD)/bench-data
+
+.PHONY: install
+install: $(LIB) ## the library and its headers under PREFIX (DESTDIR)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb
+	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/libfdb_c.so
+	install -m 644 include/foundationdb/*.h $(DESTDIR)$(PREFIX)/include/foundationdb/
+	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: foundationdb-client\nDescription: Keel, an embedded database behind the fdb_c API\nVersion: 7.4.0\nLibs: -L$${libdir} -lfdb_c\nCflags: -I$${includedir}\n' \
+	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/foundationdb-client.pc
+
+.PHONY: clean
+clean: ## removes build/
+	rm -rf build
+
+.PHONY: help
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 24
+
+-include $(shell find $(BUILD)/src -name '*.d' 2>/dev/null)

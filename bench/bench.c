@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first benchmark: what a read, a range and a commit cost, beside the floor they stand on, in one run.
+ *
+ *   bench DIRECTORY [ROWS]
+ *
+ * Reads are measured beside raw LMDB holding the same rows, commits beside a bare write and fdatasync of the same size. The two sides of a comparison
+ * take turns in short rounds, so that a noisy machine disturbs both alike; the figure to look at is the ratio.
+ */
+#define FDB_API_VERSION 740
+#include <foundationdb/fdb_c.h>
+
+#include <fcntl.h>
+#include <lmdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY_BYTES = 16, VALUE_BYTES = 100, CLIENTS = 64 };
+
+static long row_count = 1000000;
+static FDBDatabase *database;
+static MDB_env *lmdb;
+static MDB_dbi lmdb_dbi;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void check(int error, const char *what) {
+    if (error) {
+        fprintf(stderr, "bench: %s: error %d %s\n", what, error, error > 0 ? fdb_get_error(error) : mdb_strerror(error));
+        exit(1);
+    }
+}
+
+static fdb_error_t wait_for(FDBFuture *future) {
+    fdb_error_t error = fdb_future_block_until_ready(future);
+    return error ? error : fdb_future_get_error(future);
+}
+
+static void finish(FDBFuture *future, const char *what) {
+    check(wait_for(future), what);
+    fdb_future_destroy(future);
+}
+
+static uint64_t next_random(uint64_t *state) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void make_key(uint8_t key[KEY_BYTES], long row) {
+    uint64_t big_endian = __builtin_bswap64((uint64_t)row);
+    memcpy(key, "keel/row", 8);
+    memcpy(key + 8, &big_endian, 8);
+}
+
+static FDBTransaction *begin(void) {
+    FDBTransaction *tr;
+    check(fdb_database_create_transaction(database, &tr), "create transaction");
+    return tr;
+}
+
+/* --- Loading --- */
+
+static void load_keel(void) {
+    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
+    memset(value, 'v', sizeof value);
+    for (long row = 0; row < row_count;) {
+        FDBTransaction *tr = begin();
+        for (long i = 0; i < 5000 && row < row_count; i++, row++) {
+            make_key(key, row);
+            fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
+        }
+        finish(fdb_transaction_commit(tr), "load");
+        fdb_transaction_destroy(tr);
+    }
+}
+
+static void load_lmdb(const char *path) {
+    mkdir(path, 0700);
+    check(mdb_env_create(&lmdb), "lmdb");
+    check(mdb_env_set_mapsize(lmdb, 8ul << 30), "lmdb");
+    check(mdb_env_open(lmdb, path, MDB_NOTLS, 0600), "lmdb");
+    MDB_txn *txn;
+    check(mdb_txn_begin(lmdb, NULL, 0, &txn), "lmdb");
+    check(mdb_dbi_open(txn, NULL, 0, &lmdb_dbi), "lmdb");
+    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
+    memset(value, 'v', sizeof value);
+    for (long row = 0; row < row_count; row++) {
+        make_key(key, row);
+        MDB_val k = {KEY_BYTES, key}, v = {VALUE_BYTES, value};
+        check(mdb_put(txn, lmdb_dbi, &k, &v, MDB_APPEND), "lmdb put");
+    }
+    check(mdb_txn_commit(txn), "lmdb");
+}
+
+/* --- Reads: operations in one round, both sides --- */
+
+enum { GETS_A_ROUND = 20000, GETS_A_TRANSACTION = 1000, RANGES_A_ROUND = 1000, ROWS_A_RANGE = 100, ROUNDS = 20 };
+
+static void keel_gets(uint64_t *random) {
+    uint8_t key[KEY_BYTES];
+    for (int done = 0; done < GETS_A_ROUND; done += GETS_A_TRANSACTION) {
+        FDBTransaction *tr = begin();
+        for (int i = 0; i < GETS_A_TRANSACTION; i++) {
+            make_key(key, (long)(next_random(random) % (uint64_t)row_count));
+            FDBFuture *future = fdb_transaction_get(tr, key, KEY_BYTES, 0);
+            fdb_bool_t present;
+            const uint8_t *value;
+            int length;
+            check(fdb_future_block_until_ready(future), "get");
+            check(fdb_future_get_value(future, &present, &value, &length), "get");
+            if (!present || length != VALUE_BYTES || value[99] != 'v')
+                check(1, "wrong value");
+            fdb_future_destroy(future);
+        }
+        fdb_transaction_destroy(tr);
+    }
+}
+
+static void lmdb_gets(uint64_t *random) {
+    uint8_t key[KEY_BYTES];
+    static uint8_t copy[VALUE_BYTES];
+    for (int done = 0; done < GETS_A_ROUND; done += GETS_A_TRANSACTION) {
+        MDB_txn *txn;
+        check(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "lmdb begin");
+        for (int i = 0; i < GETS_A_TRANSACTION; i++) {
+            make_key(key, (long)(next_random(random) % (uint64_t)row_count));
+            MDB_val k = {KEY_BYTES, key}, v;
+            check(mdb_get(txn, lmdb_dbi, &k, &v), "lmdb get");
+            memcpy(copy, v.mv_data, v.mv_size);
+            if (copy[99] != 'v')
+                check(1, "wrong value");
+        }
+        mdb_txn_abort(txn);
+    }
+}
+
+static long keel_sum, lmdb_sum;
+
+static void keel_ranges(uint64_t *random) {
+    uint8_t from[KEY_BYTES], to[KEY_BYTES];
+    for (int done = 0; done < RANGES_A_ROUND; done += 100) {
+        FDBTransaction *tr = begin();
+        for (int i = 0; i < 100; i++) {
+            long row = (long)(next_random(random) % (uint64_t)(row_count - ROWS_A_RANGE));
+            make_key(from, row);
+            make_key(to, row + ROWS_A_RANGE);
+            FDBFuture *future = fdb_transaction_get_range(
+                tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(from, KEY_BYTES), FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(to, KEY_BYTES),
+                0, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+            const FDBKeyValue *rows;
+            int count;
+            fdb_bool_t more;
+            check(fdb_future_block_until_ready(future), "range");
+            check(fdb_future_get_keyvalue_array(future, &rows, &count, &more), "range");
+            if (count != ROWS_A_RANGE)
+                check(1, "wrong count");
+            for (int r = 0; r < count; r++)
+                keel_sum += rows[r].value[50];
+            fdb_future_destroy(future);
+        }
+        fdb_transaction_destroy(tr);
+    }
+}
+
+static void lmdb_ranges(uint64_t *random) {
+    uint8_t from[KEY_BYTES];
+    for (int done = 0; done < RANGES_A_ROUND; done += 100) {
+        MDB_txn *txn;
+        MDB_cursor *cursor;
+        check(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "lmdb begin");
+        check(mdb_cursor_open(txn, lmdb_dbi, &cursor), "lmdb cursor");
+        for (int i = 0; i < 100; i++) {
+            make_key(from, (long)(next_random(random) % (uint64_t)(row_count - ROWS_A_RANGE)));
+            MDB_val k = {KEY_BYTES, from}, v;
+            check(mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE), "lmdb seek");
+            for (int r = 0; r < ROWS_A_RANGE; r++) {
+                lmdb_sum += ((uint8_t *)v.mv_data)[50];
+                if (r + 1 < ROWS_A_RANGE)
+                    check(mdb_cursor_get(cursor, &k, &v, MDB_NEXT), "lmdb next");
+            }
+        }
+        mdb_cursor_close(cursor);
+        mdb_txn_abort(txn);
+    }
+}
+
+static double timed(void (*function)(uint64_t *), uint64_t *random) {
+    double start = now();
+    function(random);
+    return now() - start;
+}
+
+static void compare_reads(const char *what, void (*keel)(uint64_t *), void (*raw)(uint64_t *), long operations, double aim) {
+    uint64_t random = 88172645463325252ull;
+    double keel_seconds = 0, raw_seconds = 0;
+    keel(&random); /* warm both up */
+    raw(&random);
+    for (int round = 0; round < ROUNDS; round++) {
+        keel_seconds += timed(keel, &random);
+        raw_seconds += timed(raw, &random);
+    }
+    double keel_rate = (double)(operations * ROUNDS) / keel_seconds, raw_rate = (double)(operations * ROUNDS) / raw_seconds;
+    printf("%-28s %12.0f /s   raw LMDB %12.0f /s   ratio %.2f (aim: at least %.2f)\n", what, keel_rate, raw_rate,
+           keel_rate / raw_rate, aim);
+}
+
+/* --- Commits --- */
+
+static _Atomic long commit_number;
+
+static void commit_one(void) {
+    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
+    memset(value, 'c', sizeof value);
+    make_key(key, atomic_fetch_add(&commit_number, 1) * 7919 % row_count);
+    FDBTransaction *tr = begin();
+    fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
+    finish(fdb_transaction_commit(tr), "commit");
+    fdb_transaction_destroy(tr);
+}
+
+static int bare_descriptor;
+static off_t bare_offset;
+enum { BARE_FILE_BYTES = 16 << 20, BARE_WRITE_BYTES = 168 };
+
+static void bare_open(const char *path) {
+    bare_descriptor = open(path, O_RDWR | O_CREAT, 0600);
+    static char zeros[1 << 16];
+    for (int i = 0; i < BARE_FILE_BYTES >> 16; i++)
+        check(write(bare_descriptor, zeros, sizeof zeros) != sizeof zeros, "bare file");
+    fsync(bare_descriptor);
+}
+
+static void bare_sync(void) {
+    static char data[BARE_WRITE_BYTES];
+    memset(data, 'b', sizeof data);
+    check(pwrite(bare_descriptor, data, sizeof data, bare_offset) != sizeof data, "bare write");
+    bare_offset = (bare_offset + BARE_WRITE_BYTES) % (BARE_FILE_BYTES - BARE_WRITE_BYTES);
+    check(fdatasync(bare_descriptor), "bare sync");
+}
+
+static atomic_bool clients_stop;
+static _Atomic long clients_commits;
+
+static void *client(void *unused) {
+    (void)unused;
+    while (!atomic_load(&clients_stop)) {
+        commit_one();
+        atomic_fetch_add(&clients_commits, 1);
+    }
+    return NULL;
+}
+
+static double many_clients_rate(double seconds) {
+    pthread_t threads[CLIENTS];
+    atomic_store(&clients_stop, false);
+    atomic_store(&clients_commits, 0);
+    double start = now();
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_create(&threads[i], NULL, client, NULL);
+    struct timespec pause_time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    nanosleep(&pause_time, NULL);
+    long commits = atomic_load(&clients_commits);
+    double elapsed = now() - start;
+    atomic_store(&clients_stop, true);
+    for (int i = 0; i < CLIENTS; i++)
+        pthread_join(threads[i], NULL);
+    return (double)commits / elapsed;
+}
+
+static void compare_commits(void) {
+    double one_seconds = 0, bare_seconds = 0, many_rate = 0;
+    enum { COMMITS = 200, TURNS = 10 };
+    for (int turn = 0; turn < TURNS; turn++) {
+        double start = now();
+        for (int i = 0; i < COMMITS; i++)
+            commit_one();
+        one_seconds += now() - start;
+        start = now();
+        for (int i = 0; i < COMMITS; i++)
+            bare_sync();
+        bare_seconds += now() - start;
+        many_rate += many_clients_rate(0.5) / TURNS;
+    }
+    double one = one_seconds / (COMMITS * TURNS), bare = bare_seconds / (COMMITS * TURNS);
+    printf("%-28s %12.1f us   write+fdatasync %8.1f us   ratio %.2f (aim: at most 1.30)\n", "one-client durable commit",
+           one * 1e6, bare * 1e6, one / bare);
+    printf("%-28s %12.0f /s   one client %14.0f /s   ratio %.1f (aim: at least 25)\n", "64-client durable commits",
+           many_rate, 1 / one, many_rate * one);
+}
+
+/* --- Opening and idling --- */
+
+static long resident_kilobytes(void) {
+    long pages = 0, unused;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &unused, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static void touch_database(void) {
+    FDBTransaction *tr = begin();
+    FDBFuture *future = fdb_transaction_get(tr, (const uint8_t *)"x", 1, 0);
+    finish(future, "first read");
+    fdb_transaction_destroy(tr);
+}
+
+static void measure_fresh(const char *directory) {
+    enum { OPENS = 10 };
+    double times[OPENS], least = 1e9, sum = 0;
+    long before = resident_kilobytes(), after = 0;
+    for (int i = 0; i < OPENS; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/fresh-%d", directory, i);
+        double start = now();
+        check(fdb_create_database(path, &database), "open");
+        touch_database();
+        times[i] = now() - start;
+        sum += times[i];
+        if (times[i] < least)
+            least = times[i];
+        if (i == 0)
+            after = resident_kilobytes();
+        fdb_database_destroy(database);
+    }
+    printf("%-28s %12.2f ms mean, %.2f ms least, to the first read (aim: under 10)\n", "open a fresh database",
+           sum / OPENS * 1e3, least * 1e3);
+    printf("%-28s %12.1f MB in the process, %.1f MB of it by the database (aim: under 20)\n", "idle fresh database",
+           (double)after / 1024, (double)(after - before) / 1024);
+}
+
+static void *run_network(void *unused) {
+    (void)unused;
+    check(fdb_run_network(), "run network");
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: bench DIRECTORY [ROWS]\n");
+        return 2;
+    }
+    if (argc > 2)
+        row_count = atol(argv[2]);
+    char path[4096];
+    mkdir(argv[1], 0700);
+    check(fdb_select_api_version(FDB_API_VERSION), "API version");
+    check(fdb_setup_network(), "network");
+    pthread_t network;
+    pthread_create(&network, NULL, run_network, NULL);
+    measure_fresh(argv[1]);
+
+    snprintf(path, sizeof path, "%s/keel", argv[1]);
+    check(fdb_create_database(path, &database), "open");
+    double start = now();
+    load_keel();
+    double loaded = now();
+    fdb_database_destroy(database); /* everything moves to the base */
+    printf("%-28s %12.0f rows/s, %.1f s to move them to the base and close\n", "load", (double)row_count / (loaded - start),
+           now() - loaded);
+    start = now();
+    check(fdb_create_database(path, &database), "reopen");
+    touch_database();
+    printf("%-28s %12.2f ms to the first read\n", "reopen", (now() - start) * 1e3);
+    snprintf(path, sizeof path, "%s/lmdb", argv[1]);
+    load_lmdb(path);
+
+    compare_reads("random gets", keel_gets, lmdb_gets, GETS_A_ROUND, 0.6);
+    compare_reads("rows of 100-row ranges", keel_ranges, lmdb_ranges, (long)RANGES_A_ROUND * ROWS_A_RANGE, 0.5);
+    snprintf(path, sizeof path, "%s/bare", argv[1]);
+    bare_open(path);
+    compare_commits();
+
+    fdb_database_destroy(database);
+    mdb_env_close(lmdb);
+    check(fdb_stop_network(), "stop");
+    pthread_join(network, NULL);
+    return keel_sum + lmdb_sum == 0;
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs test programs and scripts one after the other and adds up what they counted.
+#
+#   tests/run.sh LOGS NAME=COMMAND…
+#
+# A test says how many of its cases passed and failed in its last line "N passed, N failed", or in cmocka's words; one that says neither
+# counts as one, by its exit code. One that ends badly without naming a failure counts as one failure. The output of each goes to a
+# file under LOGS and is shown when something failed. The last line is the sum.
+set -u
+logs=$1
+shift
+mkdir -p "$logs"
+total_passed=0
+total_failed=0
+for entry in "$@"; do
+    name=${entry%%=*}
+    command=${entry#*=}
+    log="$logs/$name.log"
+    sh -c "$command" >"$log" 2>&1 </dev/null
+    status=$?
+    passed=0
+    failed=0
+    line=$(grep -aE '^([A-Za-z]+: )?[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+    if [ -n "$line" ]; then
+        passed=$(echo "$line" | sed -E 's/.*[^0-9]?([0-9]+) passed.*/\1/; s/^[A-Za-z]+: //')
+        failed=$(echo "$line" | sed -E 's/.* ([0-9]+) failed.*/\1/')
+    elif grep -aq '^\[==========\].*test(s) run' "$log"; then
+        passed=$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test\(s\)\..*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+        failed=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test\(s\).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
+    elif [ $status -eq 0 ]; then
+        passed=1
+    fi
+    if [ $status -ne 0 ] && [ "$failed" -eq 0 ]; then
+        failed=1
+    fi
+    total_passed=$((total_passed + passed))
+    total_failed=$((total_failed + failed))
+    if [ "$failed" -eq 0 ]; then
+        printf 'ok    %-32s %s passed\n' "$name" "$passed"
+    else
+        printf 'FAIL  %-32s %s passed, %s failed (exit %s), see %s\n' "$name" "$passed" "$failed" "$status" "$log"
+        tail -n 60 "$log" | sed 's/^/      | /'
+    fi
+done
+echo "$total_passed passed, $total_failed failed"
+[ "$total_failed" -eq 0 ]
