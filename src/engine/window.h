@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window: every change committed since the horizon, in memory, readable at any version. It is a list of generations, each an ordered map
- * with an arena of its own; only the newest is written to. One writer; readers take no lock and may run beside it.
+ * The window: every change committed since the horizon, in memory, readable at any version. It is a list of generations, each an
+ * ordered map with an arena of its own; only the newest is written to. One writer; readers take no lock and may run beside it.
  *
- * A reader holds a view: a counted reference to the list of generations as it was when taken. What a view answers is "silent" where no change at or
- * below the asked version covers the key: then the base knows.
+ * A reader holds a view: a counted reference to the list of generations as it was when taken. What a view answers is "silent"
+ * where no change at or below the asked version covers the key: then the base knows.
+ *
+ * A reader asks at versions that were published before its view was taken (or before it last saw the view's epoch unchanged):
+ * the writer may be adding changes of higher versions all the while.
  */
 #ifndef KEEL_ENGINE_WINDOW_H
 #define KEEL_ENGINE_WINDOW_H
 
+#include "engine/batch.h"
 #include "util/bytes.h"
 #include "util/error.h"
 
@@ -18,6 +22,10 @@ struct generation;
 
 enum window_answer { WINDOW_SILENT, WINDOW_CLEARED, WINDOW_VALUE };
 
+/* More generations than this are never kept: the newest is then written to for longer. */
+enum { WINDOW_GENERATIONS_MAX = 32 };
+
+/* LARGE_ALLOC_FAILED. An empty window is about a kilobyte. */
 fdb_error_t window_create(struct window **window);
 
 /* REQUIRES: no view is held any more. */
@@ -26,45 +34,58 @@ void window_destroy(struct window *window);
 /* --- The writer: one thread at a time. --- */
 
 /*
- * Takes the memory that changes of `bytes` bytes of keys and values in `count` mutations may need, so that the following
- * window_set and window_clear_range calls, within that, cannot fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed.
+ * Takes the memory that these changes need, so that applying them with window_set and window_clear_range, in this order and with nothing else
+ * (no rotation either) in between, cannot fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed. Costs a few operations a set; a
+ * range clear is walked over the keys it covers in the newest generation. Reserving and then not applying is harmless.
  */
-fdb_error_t window_reserve(struct window *window, size_t count, size_t bytes);
+fdb_error_t window_reserve(struct window *window, const struct change *changes, size_t count);
 
 /*
- * Versions never go down; calls of the same version are in the order of the mutations, the later wins. Key and value are copied.
+ * Versions never go down; calls of the same version are in the order of the changes, the later wins. Key and value are copied.
  * Not seen by a reader at a lower version, at any moment. An empty or inverted range changes nothing.
+ * REQUIRES: reserved by window_reserve; no other thread reads at `version` or above before the whole batch is applied.
  */
 void window_set(struct window *window, int64_t version, struct bytes key, struct bytes value);
 void window_clear_range(struct window *window, int64_t version, struct bytes begin, struct bytes end);
 
-/* Begins a new generation if the newest holds anything: later changes go there. LARGE_ALLOC_FAILED: goes on with the old one. */
+/*
+ * Begins a new generation if the newest holds anything and the list is not full: later changes go there. LARGE_ALLOC_FAILED: goes on with
+ * the old one.
+ */
 fdb_error_t window_rotate(struct window *window);
 
-/* Bytes held by all generations, and by the newest alone. Any thread. */
+/* Bytes held by all generations on the list, and by the newest alone. Any thread. */
 uint64_t window_bytes(struct window *window);
 uint64_t window_newest_bytes(struct window *window);
 
 /* --- The checkpoint: one thread, beside the writer. --- */
 
-/* The oldest generation if it is closed (not the newest) and nothing in it is newer than `version`, else NULL. */
+/*
+ * The oldest generation if it is closed (not the newest) and nothing in it is newer than `version`, else NULL. It stays valid until
+ * this thread drops it.
+ */
 struct generation *window_oldest_closed(struct window *window, int64_t version);
 
 /* The newest version in a closed generation. */
 int64_t generation_last_version(struct generation *generation);
 
 /*
- * Calls back, in key order, with the final state a generation leaves: what it cleared as ranges, what it set as keys. A cleared range never covers a key
- * that the same generation leaves set. The first error stops and is returned.
+ * Calls back, in key order, with the final state a generation leaves: what it cleared as single keys and as ranges as wide as
+ * possible, what it set as keys. A cleared range never covers a key that the same generation leaves set. Views live as long as the generation.
+ * The first error stops and is returned. REQUIRES: the generation is closed.
  */
 struct generation_visitor {
     fdb_error_t (*set)(void *context, struct bytes key, struct bytes value);
+    fdb_error_t (*clear)(void *context, struct bytes key);
     fdb_error_t (*clear_range)(void *context, struct bytes begin, struct bytes end);
     void *context;
 };
 fdb_error_t generation_visit(struct generation *generation, const struct generation_visitor *visitor);
 
-/* Takes the oldest generation off the list; its memory goes when the last view of it is released. LARGE_ALLOC_FAILED: try again. */
+/*
+ * Takes the oldest generation off the list; its memory goes when the last view of it is released. LARGE_ALLOC_FAILED: try again.
+ * REQUIRES: it is closed.
+ */
 fdb_error_t window_drop_oldest(struct window *window);
 
 /* --- Readers: any thread, no lock but a short one for taking a view. --- */
@@ -81,40 +102,68 @@ void window_view_release(struct window *window, struct window_view *view);
 enum window_answer window_view_get(struct window_view *view, int64_t version, struct bytes key, struct bytes *value);
 
 /*
- * Walks the key space in stretches over which the answer is the same, so that a range read looks at the window once a stretch, not once a row.
- * WINDOW_VALUE stretches hold exactly one key. A cursor is small, lives on the stack, needs no memory and no closing; it is valid while the view is held.
+ * A stretch: a range of keys [begin, end), never empty, that all have the same answer. A WINDOW_VALUE stretch holds exactly one key: `begin` is
+ * the key and `end` its successor, the same bytes and a zero byte. The window builds no keys: `begin` and `end` are either what the
+ * caller passed in, with the caller's lifetime, or memory of the view.
  */
-enum { WINDOW_GENERATIONS_MAX = 64 };
-
 struct window_stretch {
-    struct bytes begin; /* forward: where it was asked to begin. backward: lowest key of the stretch */
-    struct bytes end;   /* exclusive. A WINDOW_VALUE stretch: the key itself is `begin`, and `end` is unset */
+    struct bytes begin;
+    struct bytes end;
+    struct bytes value; /* of a WINDOW_VALUE stretch; memory of the view */
     enum window_answer answer;
-    struct bytes value;
 };
 
+/*
+ * A cursor walks the key space in stretches, so that a range read looks at the window once a stretch, not once a row. It is small, lives on
+ * the stack, needs no memory and no closing, and is valid while the view is held. One thread. The members are the window's own.
+ */
+struct node;
+struct entry;
+struct window_slot {
+    const struct node *node; /* last node at or below the place; NULL: never placed */
+    const struct node *next; /* forward: the one after it, or NULL */
+    bool on_point;           /* the place is that of the node's own key */
+};
 struct window_cursor {
     struct window_view *view;
     int64_t version;
-    const void *positions[WINDOW_GENERATIONS_MAX]; /* a node of each generation, where the last step left off */
+    struct bytes resume;     /* where the next call goes on without a search, if asked for these very bytes */
+    struct bytes key;        /* the place: just before this key, or just after it */
+    bool after;
+    bool forward;
+    bool looked;             /* what follows is known for the place */
+    unsigned placed;         /* slots [0, placed) stand at the place */
+    unsigned considered;     /* slots [0, considered) had a say in the answer */
+    uint32_t ties;           /* slots whose next node is the edge */
+    const struct node *edge; /* where the answer ends, NULL: nowhere */
+    const struct node *point; /* the node of the place's key, if one was met */
+    const struct entry *entry; /* the answer, NULL: silent */
+    struct window_slot slots[WINDOW_GENERATIONS_MAX];
 };
 
 void window_cursor_open(struct window_cursor *cursor, struct window_view *view, int64_t version);
 
 /*
- * Forward: the stretch that begins at `begin` (inclusive) and ends at or before `limit`. Calls with growing `begin` are cheap.
- * stretch->end <= limit. Silent and cleared stretches may be followed by one with the same answer.
+ * Forward: a stretch that begins at `begin` and ends at or before `limit`. Backward: one that ends at `end` and begins at or after
+ * `limit`. Both may stop short, so the next stretch can have the same answer again. Going on exactly where the last stretch stopped
+ * (begin = stretch->end, end = stretch->begin, the very bytes handed out) costs a few pointer steps; anywhere else is right too, and cheap if near.
+ * REQUIRES: begin < limit; limit < end.
  */
-void window_cursor_forward(struct window_cursor *cursor, struct bytes begin, struct bytes limit, struct window_stretch *stretch);
+void window_cursor_forward(struct window_cursor *cursor, struct bytes begin, struct bytes limit,
+                           struct window_stretch *stretch);
+void window_cursor_backward(struct window_cursor *cursor, struct bytes end, struct bytes limit,
+                            struct window_stretch *stretch);
 
 /*
- * Backward: the stretch that ends at `end` (exclusive) and begins at or after `limit`. For a WINDOW_VALUE stretch, `begin` is its key and is the
- * greatest key below `end` that the window has a say on... precisely: no key between it and `end` exists or has another answer than being that key's
- * successor gap, which the previous stretch has already covered.
+ * The first (last) key in [begin, limit) ([limit, end)) that the window has a value for, passing over everything silent or cleared: for a merge
+ * that already knows the base to have no row in between. False: there is none. Otherwise *stretch is that WINDOW_VALUE.
  */
-void window_cursor_backward(struct window_cursor *cursor, struct bytes end, struct bytes limit, struct window_stretch *stretch);
+bool window_cursor_forward_value(struct window_cursor *cursor, struct bytes begin, struct bytes limit,
+                                 struct window_stretch *stretch);
+bool window_cursor_backward_value(struct window_cursor *cursor, struct bytes end, struct bytes limit,
+                                  struct window_stretch *stretch);
 
-/* Checks every invariant of every generation; for tests. Asserts on a violation. */
+/* Checks every invariant of every generation; for tests, beside no writer. Asserts on a violation. */
 void window_check(struct window *window);
 
 #endif

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The window: the list of generations, newest first, and the views that readers hold of it. The commit pipeline writes to the newest
+ * generation; the checkpoint takes the oldest away once the base holds it; reads look through all of them, newest first, and the first that
+ * has a state at or below the asked version answers. generation.c is the map itself, window_cursor.c the walk over ranges.
+ *
+ * A list is an immutable, counted object: rotating and dropping make a new one and swap the pointer.
+ *
+ *        window.list ---> list, epoch 7: [ g5 g4 g3 ]        window_rotate: [ g6 g5 g4 g3 ]    window_drop_oldest: [ g5 g4 ]
+ *                                           ^  ^  ^
+ *        a reader's view -> list, epoch 6: [g4 g3 ]          each list holds one reference to each of its generations
+ *
+ * Invariants:
+ *   1. A list has 1 to WINDOW_GENERATIONS_MAX generations; only the first is ever written to.
+ *   2. No version in a generation is above one in a newer generation.
+ *   3. window.epoch is the epoch of window.list, or for a moment older: a reader that finds its view's epoch there has a list that was whole
+ *      when it loaded the epoch. The writer publishes no version of a new generation before its epoch.
+ *
+ * Threads: `lock` guards the list pointer and is held while a reference is added or the list replaced, never while searching. The
+ * last release of a list frees it, on whatever thread that is.
+ *
+ * Failure: creating, reserving, rotating and dropping report LARGE_ALLOC_FAILED and leave everything as it was.
+ */
+#include "engine/window.h"
+
+#include <assert.h>
+
+#include "engine/window_view.h"
+#include "os/thread.h"
+#include "util/memory.h"
+
+struct window {
+    os_mutex lock;
+    struct window_view *list;
+    _Atomic uint64_t epoch;
+    struct generation *newest; /* the writer's own way to the first of the list */
+};
+
+/* --- Lists --- */
+
+static struct window_view *list_make(uint64_t epoch, unsigned count) {
+    struct window_view *list = memory_allocate(sizeof *list + count * sizeof list->generations[0]);
+    if (!list)
+        return NULL;
+    atomic_init(&list->references, 1);
+    list->epoch = epoch;
+    list->count = count;
+    return list;
+}
+
+static void list_release(struct window_view *list) {
+    if (atomic_fetch_sub_explicit(&list->references, 1, memory_order_acq_rel) != 1)
+        return;
+    for (unsigned i = 0; i < list->count; i++)
+        generation_release(list->generations[i]);
+    memory_free(list);
+}
+
+/* Puts a new list in place and returns the old one, to be released without the lock. REQUIRES: lock held. */
+static struct window_view *list_replace(struct window *window, struct window_view *list) {
+    struct window_view *old = window->list;
+    window->list = list;
+    atomic_store_explicit(&window->epoch, list->epoch, memory_order_release);
+    return old;
+}
+
+/* --- Life --- */
+
+fdb_error_t window_create(struct window **window) {
+    struct window *made = memory_allocate_zeroed(sizeof *made);
+    if (!made)
+        return ERROR_LARGE_ALLOC_FAILED;
+    fdb_error_t error = generation_create(&made->newest);
+    if (error)
+        goto free_window;
+    made->list = list_make(1, 1);
+    if (!made->list) {
+        error = ERROR_LARGE_ALLOC_FAILED;
+        goto release_generation;
+    }
+    made->list->generations[0] = made->newest;
+    atomic_init(&made->epoch, 1);
+    os_mutex_init(&made->lock);
+    *window = made;
+    return 0;
+
+release_generation:
+    generation_release(made->newest);
+free_window:
+    memory_free(made);
+    return error;
+}
+
+void window_destroy(struct window *window) {
+    assert(atomic_load(&window->list->references) == 1);
+    list_release(window->list);
+    os_mutex_destroy(&window->lock);
+    memory_free(window);
+}
+
+/* --- The writer --- */
+
+fdb_error_t window_reserve(struct window *window, const struct change *changes, size_t count) {
+    return generation_reserve(window->newest, changes, count);
+}
+
+void window_set(struct window *window, int64_t version, struct bytes key, struct bytes value) {
+    generation_set(window->newest, version, key, value);
+}
+
+void window_clear_range(struct window *window, int64_t version, struct bytes begin, struct bytes end) {
+    generation_clear_range(window->newest, version, begin, end);
+}
+
+/* The present list behind a new generation. REQUIRES: lock held. */
+static struct window_view *list_with(struct window *window, struct generation *newest) {
+    struct window_view *list = window->list;
+    struct window_view *longer = list_make(list->epoch + 1, list->count + 1);
+    if (!longer)
+        return NULL;
+    longer->generations[0] = newest;
+    for (unsigned i = 0; i < list->count; i++) {
+        longer->generations[i + 1] = list->generations[i];
+        generation_retain(list->generations[i]);
+    }
+    return longer;
+}
+
+fdb_error_t window_rotate(struct window *window) {
+    if (window->newest->last_version < 0)
+        return 0;
+    struct generation *newest;
+    fdb_error_t error = generation_create(&newest);
+    if (error)
+        return error;
+    os_mutex_lock(&window->lock);
+    bool full = window->list->count == WINDOW_GENERATIONS_MAX;
+    struct window_view *list = full ? NULL : list_with(window, newest);
+    struct window_view *old = list ? list_replace(window, list) : NULL;
+    os_mutex_unlock(&window->lock);
+    if (!list) {
+        generation_release(newest);
+        return full ? 0 : ERROR_LARGE_ALLOC_FAILED;
+    }
+    list_release(old);
+    window->newest = newest;
+    return 0;
+}
+
+uint64_t window_bytes(struct window *window) {
+    uint64_t bytes = 0;
+    os_mutex_lock(&window->lock);
+    for (unsigned i = 0; i < window->list->count; i++)
+        bytes += atomic_load_explicit(&window->list->generations[i]->bytes, memory_order_relaxed);
+    os_mutex_unlock(&window->lock);
+    return bytes;
+}
+
+uint64_t window_newest_bytes(struct window *window) {
+    os_mutex_lock(&window->lock);
+    uint64_t bytes = atomic_load_explicit(&window->list->generations[0]->bytes, memory_order_relaxed);
+    os_mutex_unlock(&window->lock);
+    return bytes;
+}
+
+/* --- The checkpoint --- */
+
+struct generation *window_oldest_closed(struct window *window, int64_t version) {
+    struct generation *oldest = NULL;
+    os_mutex_lock(&window->lock);
+    if (window->list->count > 1)
+        oldest = window->list->generations[window->list->count - 1];
+    os_mutex_unlock(&window->lock);
+    return oldest && oldest->last_version <= version ? oldest : NULL;
+}
+
+fdb_error_t window_drop_oldest(struct window *window) {
+    os_mutex_lock(&window->lock);
+    unsigned count = window->list->count - 1;
+    assert(count >= 1);
+    struct window_view *list = list_make(window->list->epoch + 1, count);
+    struct window_view *old = NULL;
+    if (list) {
+        for (unsigned i = 0; i < count; i++) {
+            list->generations[i] = window->list->generations[i];
+            generation_retain(list->generations[i]);
+        }
+        old = list_replace(window, list);
+    }
+    os_mutex_unlock(&window->lock);
+    if (!list)
+        return ERROR_LARGE_ALLOC_FAILED;
+    list_release(old);
+    return 0;
+}
+
+/* --- Readers --- */
+
+uint64_t window_epoch(struct window *window) {
+    return atomic_load_explicit(&window->epoch, memory_order_acquire);
+}
+
+struct window_view *window_view_acquire(struct window *window) {
+    os_mutex_lock(&window->lock);
+    struct window_view *view = window->list;
+    atomic_fetch_add_explicit(&view->references, 1, memory_order_relaxed);
+    os_mutex_unlock(&window->lock);
+    return view;
+}
+
+uint64_t window_view_epoch(struct window_view *view) {
+    return view->epoch;
+}
+
+void window_view_release(struct window *window, struct window_view *view) {
+    (void)window;
+    list_release(view);
+}
+
+enum window_answer window_view_get(struct window_view *view, int64_t version, struct bytes key, struct bytes *value) {
+    struct search_key wanted = search_key_make(key);
+    uint64_t hash = generation_hash(key);
+    for (unsigned i = 1; i < view->count; i++)
+        generation_prefetch(view->generations[i], hash);
+    for (unsigned i = 0; i < view->count; i++) {
+        const struct entry *entry = generation_find(view->generations[i], &wanted, hash, version);
+        if (!entry)
+            continue;
+        if (entry->length == ENTRY_CLEARED)
+            return WINDOW_CLEARED;
+        *value = bytes_make(entry->value, entry->length);
+        return WINDOW_VALUE;
+    }
+    return WINDOW_SILENT;
+}
+
+/* --- Checking --- */
+
+void window_check(struct window *window) {
+    struct window_view *view = window_view_acquire(window);
+    assert(view->count >= 1 && view->count <= WINDOW_GENERATIONS_MAX);
+    assert(view->generations[0] == window->newest);
+    assert(view->epoch == window_epoch(window));
+    int64_t newer = INT64_MAX;
+    for (unsigned i = 0; i < view->count; i++) {
+        struct generation *generation = view->generations[i];
+        generation_check(generation);
+        assert(i == 0 || generation->last_version >= 0);
+        assert(generation->last_version <= newer);
+        if (generation->first_version >= 0)
+            newer = generation->first_version;
+    }
+    window_view_release(window, view);
+}
