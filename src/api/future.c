@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Futures: how every answer leaves the library. A read makes a ready one on the caller's thread; a commit, watch, versionstamp or retry makes a pending one
+ * that some thread of the database, the network thread or a cancelling caller answers later.
+ *
+ * Representation. One allocation. A ready future is the head of the struct followed by storage for a key or value; a pending one has its bookkeeping
+ * (completion, callbacks) in that place instead. The state is one word:
+ *
+ *     READY     the error, or the result, is there and fixed
+ *     WAITED    a thread sleeps on the word: whoever sets READY wakes it
+ *     CLAIMED   somebody has undertaken to answer a future that no transaction answers
+ *     HURRIED   the database was told that somebody waits for this commit
+ *     FIRST     the callback that lies in the future is in use
+ *
+ *     pending ── completion_done / cancel ──► READY ── release_memory ──► READY, memory given back ── destroy ──► gone
+ *
+ * Callbacks are a stack that future_answer takes as a whole, leaving CLOSED behind: who finds CLOSED calls inline, everybody else is called by the network
+ * thread. Nobody is called twice and nobody is missed, because both sides swap the same word.
+ *
+ * Invariants:
+ *
+ *   1. `error`, `result` and `arena` are written before READY is set, by the one thread that sets it, and by release_memory's last holder after that.
+ *   2. A future's memory lives while references > 0: one for the caller, one for the answerer until it has answered, one for each callback until it has
+ *      returned. So a callback may destroy its future.
+ *   3. A future that waits for a transaction holds a reference on it until it is freed: cancel and drive may come at any time before.
+ *   4. holders < 0 means released: gets return FUTURE_RELEASED.
+ *
+ * Threads: any, all the time. No lock is held while callbacks, completions or the database are called.
+ *
+ * Failure: where there is no memory for a future, one static future that says so is handed out.
+ */
+#include "api/future.h"
+
+#include <assert.h>
+
+#include "api/place.h"
+#include "os/wait.h"
+#include "util/memory.h"
+
+enum {
+    READY = 1,
+    WAITED = 2,
+    CLAIMED = 4,
+    HURRIED = 8,
+    FIRST = 16,
+};
+
+enum {
+    RELEASED = -1000000000,
+    /* A small malloc class that still takes most values; the head takes 136 of it. */
+    FUTURE_BYTES = 496,
+    STORAGE_BYTES = FUTURE_BYTES - offsetof(struct FDB_future, tail),
+};
+
+_Static_assert(sizeof(struct FDB_future) <= FUTURE_BYTES, "a pending future fits into the size of a ready one");
+
+#define CLOSED ((struct future_callback *)1)
+
+static FDBFuture out_of_memory = {
+    .state = READY,
+    .references = 1,
+    .error = ERROR_LARGE_ALLOC_FAILED,
+    .kind = FUTURE_OTHER,
+};
+
+static bool is_ready(FDBFuture *future) {
+    return (atomic_load_explicit(&future->state, memory_order_acquire) & READY) != 0;
+}
+
+/* ---- Birth ---- */
+
+FDBFuture *future_out_of_memory(void) {
+    return &out_of_memory;
+}
+
+static void prepare(FDBFuture *future, enum future_kind kind) {
+    atomic_init(&future->holders, 0);
+    future->error = 0;
+    future->kind = kind;
+    future->commits = future->present = future->more = false;
+    atomic_init(&future->taken, false);
+    future->arena = (struct arena){0};
+    if (kind == FUTURE_ROWS || kind == FUTURE_KEYS)
+        future->result.rows = (struct rows){0};
+    else
+        future->result.bytes = (struct bytes){0};
+}
+
+FDBFuture *future_create_ready(enum future_kind kind) {
+    FDBFuture *future = memory_allocate(FUTURE_BYTES);
+    if (!future)
+        return NULL;
+    atomic_init(&future->state, READY);
+    atomic_init(&future->references, 1);
+    prepare(future, kind);
+    future->is_pending = false;
+    future->arena.next = future->tail.storage;
+    future->arena.end = future->tail.storage + STORAGE_BYTES;
+    return future;
+}
+
+FDBFuture *future_create_failed(fdb_error_t error) {
+    FDBFuture *future = memory_allocate(sizeof *future);
+    if (!future)
+        return future_out_of_memory();
+    atomic_init(&future->state, READY);
+    atomic_init(&future->references, 1);
+    prepare(future, FUTURE_OTHER);
+    future->is_pending = false;
+    future->error = error;
+    return future;
+}
+
+static void completion_done(struct completion *completion, fdb_error_t error) {
+    struct future_pending *pending =
+        (struct future_pending *)((char *)completion - offsetof(struct future_pending, answer.completion));
+    FDBFuture *future = (FDBFuture *)((char *)pending - offsetof(struct FDB_future, tail.pending));
+    if (future->kind == FUTURE_KEY)
+        future->result.bytes = bytes_make(pending->answer.stamp, sizeof pending->answer.stamp);
+    future_answer(future, error);
+}
+
+FDBFuture *future_create_pending(enum future_kind kind, struct transaction *transaction) {
+    FDBFuture *future = memory_allocate(sizeof *future);
+    if (!future)
+        return NULL;
+    atomic_init(&future->state, 0);
+    atomic_init(&future->references, 2);
+    prepare(future, kind);
+    future->is_pending = true;
+    struct future_pending *pending = &future->tail.pending;
+    pending->answer = (struct versionstamp_completion){.completion.done = completion_done};
+    pending->transaction = transaction;
+    atomic_init(&pending->callbacks, NULL);
+    if (transaction)
+        transaction_retain(transaction);
+    return future;
+}
+
+struct completion *future_completion(FDBFuture *future) {
+    return &future->tail.pending.answer.completion;
+}
+
+struct versionstamp_completion *future_versionstamp_completion(FDBFuture *future) {
+    return &future->tail.pending.answer;
+}
+
+void future_keep_keys(FDBFuture *future) {
+    struct rows *rows = &future->result.rows;
+    for (int i = 0; i < rows->count; i++) {
+        FDBKey key = {rows->array[i].key, rows->array[i].key_length};
+        memcpy((char *)rows->array + (size_t)i * sizeof key, &key, sizeof key);
+    }
+}
+
+/* ---- Death ---- */
+
+static void free_result(FDBFuture *future) {
+    switch (future->kind) {
+    case FUTURE_ROWS:
+    case FUTURE_KEYS:
+        rows_free(&future->result.rows);
+        break;
+    case FUTURE_DATABASE:
+        if (future->result.database)
+            database_handle_release((struct database_handle *)(void *)future->result.database);
+        break;
+    case FUTURE_CLUSTER:
+        if (!atomic_load(&future->taken))
+            memory_free(future->result.cluster);
+        break;
+    default:
+        break;
+    }
+    if (future->arena.block)
+        arena_free(&future->arena);
+}
+
+static void free_future(FDBFuture *future) {
+    if (atomic_load_explicit(&future->holders, memory_order_relaxed) >= 0)
+        free_result(future);
+    if (future->is_pending && future->tail.pending.transaction)
+        transaction_release(future->tail.pending.transaction);
+    memory_free(future);
+}
+
+static void release(FDBFuture *future) {
+    if (future == &out_of_memory)
+        return;
+    /* The only reference cannot be taken again by anybody else: no need for a locked instruction. */
+    if (atomic_load_explicit(&future->references, memory_order_acquire) == 1 ||
+        atomic_fetch_sub_explicit(&future->references, 1, memory_order_acq_rel) == 1)
+        free_future(future);
+}
+
+void future_discard(FDBFuture *future) {
+    release(future);
+}
+
+/* ---- Callbacks ---- */
+
+static void run_callback(struct loop_task *task) {
+    struct future_callback *callback = (struct future_callback *)task;
+    FDBFuture *future = callback->future;
+    callback->function(future, callback->parameter);
+    if (callback != &future->tail.pending.first_callback)
+        memory_free(callback);
+    release(future);
+}
+
+/* Posts a taken stack in the order in which it was pushed. */
+static void post_callbacks(struct future_callback *newest) {
+    struct future_callback *oldest = NULL;
+    while (newest) {
+        struct future_callback *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest) {
+        struct future_callback *next = oldest->next;
+        loop_post(&oldest->task);
+        oldest = next;
+    }
+}
+
+static struct future_callback *take_callback_memory(FDBFuture *future) {
+    if (atomic_fetch_or(&future->state, FIRST) & FIRST)
+        return memory_allocate(sizeof(struct future_callback));
+    return &future->tail.pending.first_callback;
+}
+
+/* True: pushed, the network thread will call it. False: the future was closed meanwhile. */
+static bool push_callback(FDBFuture *future, struct future_callback *callback) {
+    struct future_pending *pending = &future->tail.pending;
+    struct future_callback *head = atomic_load(&pending->callbacks);
+    do {
+        if (head == CLOSED)
+            return false;
+        callback->next = head;
+    } while (!atomic_compare_exchange_weak(&pending->callbacks, &head, callback));
+    return true;
+}
+
+/* ---- Answering ---- */
+
+void future_answer(FDBFuture *future, fdb_error_t error) {
+    assert(future->is_pending && !is_ready(future));
+    future->error = error;
+    uint32_t before = atomic_fetch_or(&future->state, READY);
+    if (before & WAITED)
+        os_wait_wake(&future->state);
+    post_callbacks(atomic_exchange(&future->tail.pending.callbacks, CLOSED));
+    release(future);
+}
+
+static void cancel(FDBFuture *future) {
+    if (is_ready(future))
+        return;
+    struct future_pending *pending = &future->tail.pending;
+    if (pending->transaction)
+        (void)transaction_cancel_completion(&pending->answer.completion);
+    else if (!(atomic_fetch_or(&future->state, CLAIMED) & CLAIMED))
+        future_answer(future, ERROR_OPERATION_CANCELLED);
+}
+
+/* Somebody waits for a commit without blocking: tells the database, once. */
+static void hurry(FDBFuture *future) {
+    if (future->commits && !(atomic_fetch_or(&future->state, HURRIED) & (HURRIED | READY)))
+        transaction_hurry(future->tail.pending.transaction);
+}
+
+static void sleep_until_ready(FDBFuture *future) {
+    uint32_t state = atomic_fetch_or(&future->state, WAITED) | WAITED;
+    while (!(state & READY)) {
+        os_wait(&future->state, state);
+        state = atomic_load(&future->state);
+    }
+}
+
+/* ---- Entry points: life ---- */
+
+void fdb_future_cancel(FDBFuture *future) {
+    if (future)
+        cancel(future);
+}
+
+void fdb_future_destroy(FDBFuture *future) {
+    if (!future)
+        return;
+    if (!future->is_pending && future->kind != FUTURE_DATABASE) { /* a read: the usual case */
+        release(future);
+        return;
+    }
+    place_closing_begin();
+    cancel(future);
+    release(future);
+    place_closing_end();
+}
+
+void fdb_future_release_memory(FDBFuture *future) {
+    if (!future || future == &out_of_memory || !is_ready(future))
+        return;
+    int holders = atomic_load(&future->holders);
+    int fewer;
+    do {
+        if (holders <= 0) /* nothing was handed out, or all of it came back */
+            return;
+        fewer = holders == 1 ? RELEASED : holders - 1;
+    } while (!atomic_compare_exchange_weak(&future->holders, &holders, fewer));
+    if (fewer == RELEASED)
+        free_result(future);
+}
+
+fdb_bool_t fdb_future_is_ready(FDBFuture *future) {
+    if (!future)
+        return 0;
+    if (is_ready(future))
+        return 1;
+    hurry(future);
+    return is_ready(future);
+}
+
+fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
+    if (!future)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    if (is_ready(future))
+        return 0;
+    if (loop_is_self())
+        return ERROR_BLOCKED_FROM_NETWORK_THREAD;
+    if (future->commits)
+        transaction_drive(future->tail.pending.transaction);
+    sleep_until_ready(future);
+    return 0;
+}
+
+fdb_error_t fdb_future_set_callback(FDBFuture *future, FDBCallback function, void *parameter) {
+    if (!future || !function)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    if (is_ready(future)) {
+        function(future, parameter);
+        return 0;
+    }
+    hurry(future); /* before the push: after it the callback may run and destroy the future */
+    struct future_callback *callback = take_callback_memory(future);
+    if (!callback)
+        return ERROR_LARGE_ALLOC_FAILED;
+    *callback = (struct future_callback){{run_callback, NULL}, function, parameter, future, NULL};
+    atomic_fetch_add(&future->references, 1);
+    if (!push_callback(future, callback))
+        run_callback(&callback->task);
+    return 0;
+}
+
+/* ---- Entry points: results ---- */
+
+fdb_error_t fdb_future_get_error(FDBFuture *future) {
+    if (!future)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    if (!is_ready(future))
+        return ERROR_FUTURE_NOT_SET;
+    if (future->error)
+        return future->error;
+    return atomic_load_explicit(&future->holders, memory_order_relaxed) < 0 ? ERROR_FUTURE_RELEASED : 0;
+}
+
+fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *output) {
+    if (!future || !output)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    if (!is_ready(future))
+        return ERROR_FUTURE_NOT_SET;
+    if (future->error)
+        return future->error;
+    if (future->kind != kind)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    if (atomic_fetch_add_explicit(&future->holders, 1, memory_order_acquire) >= 0)
+        return 0;
+    atomic_fetch_sub_explicit(&future->holders, 1, memory_order_relaxed);
+    return ERROR_FUTURE_RELEASED;
+}
+
+fdb_error_t fdb_future_get_bool(FDBFuture *future, fdb_bool_t *out) {
+    fdb_error_t error = future_hold(future, FUTURE_OTHER, out);
+    return error ? error : ERROR_CLIENT_INVALID_OPERATION; /* only blob granules answer with a bool */
+}
+
+fdb_error_t fdb_future_get_int64(FDBFuture *future, int64_t *out) {
+    fdb_error_t error = future_hold(future, FUTURE_INT64, out);
+    if (!error)
+        *out = future->result.int64;
+    return error;
+}
+
+fdb_error_t fdb_future_get_uint64(FDBFuture *future, uint64_t *out) {
+    fdb_error_t error = future_hold(future, FUTURE_UINT64, out);
+    if (!error)
+        *out = future->result.uint64;
+    return error;
+}
+
+fdb_error_t fdb_future_get_double(FDBFuture *future, double *out) {
+    fdb_error_t error = future_hold(future, FUTURE_DOUBLE, out);
+    if (!error)
+        *out = future->result.real;
+    return error;
+}
+
+fdb_error_t fdb_future_get_key(FDBFuture *future, uint8_t const **key, int *length) {
+    fdb_error_t error = future_hold(future, FUTURE_KEY, key && length ? key : NULL);
+    if (error)
+        return error;
+    *key = future->result.bytes.data;
+    *length = (int)future->result.bytes.length;
+    return 0;
+}
+
+fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t const **value, int *length) {
+    fdb_error_t error = future_hold(future, FUTURE_VALUE, value && length ? present : NULL);
+    if (error)
+        return error;
+    *present = future->present;
+    if (future->present) {
+        *value = future->result.bytes.data;
+        *length = (int)future->result.bytes.length;
+    }
+    return 0;
+}
+
+fdb_error_t fdb_future_get_keyvalue_array(FDBFuture *future, FDBKeyValue const **rows, int *count, fdb_bool_t *more) {
+    fdb_error_t error = future_hold(future, FUTURE_ROWS, count && more ? rows : NULL);
+    if (error)
+        return error;
+    *rows = future->result.rows.array;
+    *count = future->result.rows.count;
+    *more = future->more;
+    return 0;
+}
+
+fdb_error_t fdb_future_get_key_array(FDBFuture *future, FDBKey const **keys, int *count) {
+    fdb_error_t error = future_hold(future, FUTURE_KEYS, count ? keys : NULL);
+    if (error)
+        return error;
+    *keys = (const FDBKey *)(const void *)future->result.rows.array;
+    *count = future->result.rows.count;
+    return 0;
+}
+
+fdb_error_t fdb_future_get_string_array(FDBFuture *future, const char ***strings, int *count) {
+    fdb_error_t error = future_hold(future, FUTURE_STRINGS, count ? strings : NULL);
+    if (error)
+        return error;
+    *strings = future->result.strings.array;
+    *count = future->result.strings.count;
+    return 0;
+}
