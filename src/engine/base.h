@@ -37,6 +37,8 @@ struct base_methods {
     fdb_error_t (*write_clear_range)(struct base *base, struct bytes begin, struct bytes end);
     fdb_error_t (*write_commit)(struct base *base, int64_t version);
     void (*write_abort)(struct base *base);
+
+    fdb_error_t (*check)(struct base *base);
 };
 
 struct base {
@@ -119,5 +121,8 @@ static inline fdb_error_t base_write_clear_range(struct base *base, struct bytes
 }
 static inline fdb_error_t base_write_commit(struct base *base, int64_t version) { return base->methods->write_commit(base, version); }
 static inline void base_write_abort(struct base *base) { base->methods->write_abort(base); }
+
+/* Reads everything and tests every invariant of the representation: DATABASE_DAMAGED where one is broken. Any thread, beside readers and the writer. */
+static inline fdb_error_t base_check(struct base *base) { return base->methods->check(base); }
 
 #endif

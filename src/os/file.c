@@ -55,6 +55,7 @@ static fdb_error_t fail(const char *action, const char *path) {
     switch (reason) {
     case ENOSPC:
     case EDQUOT:
+    case EFBIG:
         return ERROR_DISK_FULL;
     case ENOENT:
         return ERROR_FILE_NOT_FOUND;
