@@ -7,14 +7,15 @@
 #   tests/clients/run.sh LIBDIR                 all of them
 #   tests/clients/run.sh LIBDIR python go ...   only these
 #
-# What is installed lies under build/clients (KEEL_CLIENTS names another place), so a second run downloads and
-# compiles nothing. A missing toolchain is installed with apt where that is possible; a client that cannot be
-# had counts as failed, with the reason. Every check is one line, `ok - ` or `not ok - `, and the
-# last line of all is `N passed, N failed`.
+# What is installed lies under build/clients (KEEL_CLIENTS names another place), so a second run
+# downloads and compiles nothing. A missing toolchain is installed with apt where that is possible;
+# a client that cannot be had counts as failed, with the reason. Every check is one line, `ok - ` or
+# `not ok - `, and the last line of all is `N passed, N failed`.
 #
-# A client program is run four times, each a process of its own: on a fresh database given by path, again on what it
-# left there, on the default database of a fresh working directory, and again. It prints `ok - ` and `not ok - ` lines
-# and ends with `finished`; one that ends without it, by a crash or the time limit, has failed once more.
+# A client program is run four times, each a process of its own: on a fresh database given by path,
+# again on what it left there, on the default database of a fresh working directory, and again. It
+# prints `ok - ` and `not ok - ` lines and ends with `finished`; one that ends without it, by a
+# crash or the time limit, has failed once more.
 #
 # The tests the bindings themselves ship are run too, npm's and Go's: all of them, none is excluded.
 
@@ -70,7 +71,7 @@ install() {
         return 0
     fi
     tail -n 15 "$log" | sed 's/^/    /'
-    fail "$name: cannot be installed or built: $(grep -v '^[[:space:]]*$' "$log" | tail -n 1 | cut -c1-200)"
+    fail "$name: cannot be installed or built: $(grep '[^ ]' "$log" | tail -n 1 | cut -c1-200)"
     return 1
 }
 
@@ -150,7 +151,7 @@ python_install() {
         fi
         rm -rf "$venv"
         install python python3 -m venv "$venv" || return 1
-        install python "$venv/bin/pip" install -q "setuptools==$PYTHON_SETUPTOOLS" wheel || return 1
+        install python "$venv/bin/pip" install -q "setuptools==$PYTHON_SETUPTOOLS" || return 1
     fi
     for version in $(printf '%s\n' "$PYTHON_SCHEDULING" "${PYTHON_RUNS[@]%:*}" | sort -u); do
         [ -e "$CACHE/python/$version/.installed" ] && continue
@@ -186,7 +187,7 @@ node_install() {
     rm -rf "$CACHE/node"
     mkdir -p "$CACHE/node"
     cp "$HERE/node/package.json" "$HERE/node/package-lock.json" "$CACHE/node/"
-    # The package's install script only probes its prebuilt half, or compiles another: not wanted here.
+    # The package's install script probes its prebuilt half, or compiles another: not wanted here.
     install node npm ci --prefix "$CACHE/node" --ignore-scripts --no-audit --no-fund || return 1
     cp "$HERE/node/package-lock.json" "$modules/.installed"
 }
@@ -196,7 +197,8 @@ node_shipped_tests() {
     "$CACHE/node/node_modules/.bin/mocha" --exit --reporter tap \
         "$CACHE"/node/node_modules/foundationdb/dist/test/*.js 2>&1 |
         sed -E -e '/^ok [0-9]+ .* # SKIP/d' -e '/^[0-9]+\.\.[0-9]+$/d' \
-            -e 's/^(ok|not ok) [0-9]+ /\1 - /' -e 's/^# fail [0-9]+$/finished/' -e '/^# (tests|pass) /d'
+            -e 's/^(ok|not ok) [0-9]+ /\1 - /' -e 's/^# fail [0-9]+$/finished/' \
+            -e '/^# (tests|pass) /d'
     return "${PIPESTATUS[0]}"
 }
 
@@ -245,9 +247,11 @@ java_client() {
         if [ ! -e "$jar" ]; then
             need java mvn maven || return
             install "java $version" mvn -q -B "$MAVEN_DEPENDENCY_PLUGIN:copy" \
-                "-Dartifact=org.foundationdb:fdb-java:$version" "-DoutputDirectory=$CACHE/java" || continue
+                "-Dartifact=org.foundationdb:fdb-java:$version" \
+                "-DoutputDirectory=$CACHE/java" || continue
         fi
-        install "java $version" javac -Xlint:all -d "$classes" -cp "$jar" "$HERE/java/Client.java" || continue
+        install "java $version" javac -Xlint:all -d "$classes" -cp "$jar" \
+            "$HERE/java/Client.java" || continue
         client "java $version (API $api)" java -Xmx512m -Djava.io.tmpdir="$CACHE/java" \
             -cp "$classes:$jar" Client "$api"
     done
@@ -272,7 +276,7 @@ rust_client() {
     need rust cargo cargo || return
     minor=$(cargo --version | sed -E 's/^cargo 1\.([0-9]+).*/\1/')
     if ! [ "$minor" -ge $RUST_MINOR_MIN ] 2>/dev/null; then
-        fail "rust: cannot be built: the crate needs Rust 1.$RUST_MINOR_MIN, here is $(cargo --version) (see rustup.rs)"
+        fail "rust: cannot be built: the crate needs Rust 1.$RUST_MINOR_MIN (rustup), not 1.$minor"
         return
     fi
     rust_libclang || return

@@ -5,8 +5,9 @@
 //	client PATH           everything, on a fresh database (PATH `-`: the default one)
 //	client PATH --again   what the first run left, read by a second process
 //
-// The binding is the published module, unmodified; only the shared library it links is Keel's. One line
-// a check, then `finished`, which tells a program that ran to its end from one that was cut short.
+// The binding is the published module, unmodified; only the shared library it links is Keel's. One
+// line a check, then `finished`, which tells a program that ran to its end from one that was cut
+// short.
 package main
 
 import (
@@ -446,8 +447,10 @@ func sizes() {
 	equal(points[len(points)-1], fdb.Key("row0"))
 	equal(len(tr.LocalityGetAddressesForKey(fdb.Key("hello")).MustGet()) >= 1, true)
 	status, err := db.GetClientStatus()
-	must(err)
-	equal(status[0], byte('{'))
+	if !errors.Is(err, fdb.ErrMultiVersionClientUnavailable) { // what a single-version client says
+		must(err)
+		equal(status[0], byte('{'))
+	}
 }
 
 func layers() {

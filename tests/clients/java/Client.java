@@ -36,8 +36,8 @@ import java.util.stream.Collectors;
  *   Client API_VERSION PATH --again   what the first run left, read by a second process
  * </pre>
  *
- * The jar is the published one, with its own native half; only libfdb_c.so is Keel's. One line a check,
- * then `finished`, which tells a program that ran to its end from one that was cut short.
+ * The jar is the published one, with its own native half; only libfdb_c.so is Keel's. One line a
+ * check, then `finished`, which tells a program that ran to its end from one that was cut short.
  */
 public final class Client {
     private static final int ROWS = 1000;
@@ -107,7 +107,8 @@ public final class Client {
     }
 
     private static byte[] join(byte[]... parts) {
-        ByteBuffer out = ByteBuffer.allocate(Arrays.stream(parts).mapToInt(part -> part.length).sum());
+        int size = Arrays.stream(parts).mapToInt(part -> part.length).sum();
+        ByteBuffer out = ByteBuffer.allocate(size);
         Arrays.stream(parts).forEach(out::put);
         return out.array();
     }
@@ -188,8 +189,10 @@ public final class Client {
     private static void ranges() {
         fill();
         Range all = Range.startsWith(bytes("row/"));
-        for (StreamingMode mode : Arrays.asList(StreamingMode.ITERATOR, StreamingMode.WANT_ALL,
-                StreamingMode.SMALL, StreamingMode.MEDIUM, StreamingMode.LARGE, StreamingMode.SERIAL)) {
+        for (StreamingMode mode : StreamingMode.values()) {
+            if (mode == StreamingMode.EXACT) {
+                continue; // needs a limit
+            }
             int count = db.read(tr -> {
                 int i = 0;
                 for (KeyValue pair : tr.getRange(all, 0, false, mode)) {
@@ -263,14 +266,16 @@ public final class Client {
         byte[] stamp;
         try (Transaction tr = db.createTransaction()) {
             Tuple key = Tuple.from("stamp", Versionstamp.incomplete(7));
-            tr.mutate(MutationType.SET_VERSIONSTAMPED_KEY, key.packWithVersionstamp(), bytes("key"));
+            byte[] pattern = key.packWithVersionstamp();
+            tr.mutate(MutationType.SET_VERSIONSTAMPED_KEY, pattern, bytes("key"));
             tr.mutate(MutationType.SET_VERSIONSTAMPED_VALUE, bytes("stamped value"), new byte[14]);
             CompletableFuture<byte[]> future = tr.getVersionstamp();
             tr.commit().join();
             stamp = future.join();
             equal(ByteBuffer.wrap(stamp).getLong(), tr.getCommittedVersion());
         }
-        List<KeyValue> found = db.read(tr -> tr.getRange(Tuple.from("stamp").range()).asList().join());
+        Range stamps = Tuple.from("stamp").range();
+        List<KeyValue> found = db.read(tr -> tr.getRange(stamps).asList().join());
         equal(found.size(), 1);
         Versionstamp complete = Tuple.fromBytes(found.get(0).getKey()).getVersionstamp(1);
         equal(complete, Versionstamp.complete(stamp, 7));
@@ -413,7 +418,8 @@ public final class Client {
             Range all = new Range(bytes("row/"), bytes("row0"));
             that(tr.getEstimatedRangeSizeBytes(all).join() >= 0, "estimated size");
             that(tr.getRangeSplitPoints(all, 10000).join() != null, "split points");
-            that(LocalityUtil.getAddressesForKey(tr, bytes("hello")).join().length >= 1, "addresses");
+            String[] addresses = LocalityUtil.getAddressesForKey(tr, bytes("hello")).join();
+            that(addresses.length >= 1, "addresses");
         }
         that(db.getMainThreadBusyness() >= 0, "busyness");
     }
@@ -480,16 +486,19 @@ public final class Client {
         check("versionstamps a key and a value", Client::versionstamps);
         check("of two conflicting transactions the second is refused (1020), then retries",
                 Client::conflict);
-        check("a snapshot read does not conflict, an added conflict key does", Client::snapshotRead);
+        check("a snapshot read does not conflict, an added conflict key does",
+                Client::snapshotRead);
         check("a counter of " + TASKS + " asynchronous tasks loses no increment", Client::counter);
         check("a watch fires when the value changes, not before", Client::watch);
-        check("key, value and transaction too large are refused (2102, 2103, 2101)", Client::limits);
+        check("key, value and transaction too large are refused (2102, 2103, 2101)",
+                Client::limits);
         check("a transaction cannot be used after its commit (2017)", Client::used);
         check("cancelled (1025) and timed out (1031) transactions say so",
                 Client::cancelledAndTimedOut);
         check("a read version too old (1007) and one in the future (1009) are refused",
                 Client::readVersions);
-        check("an inverted conflict range (2005) and system keys (2004) are refused", Client::illegal);
+        check("an inverted conflict range (2005) and system keys (2004) are refused",
+                Client::illegal);
         check("sizes, split points and addresses answer", Client::sizes);
         check("the tuple and directory layers work", Client::layers);
         check("leaves data for a second process", Client::leaves);

@@ -5,9 +5,9 @@
 //     client.js PATH           everything, on a fresh database (PATH `-`: the default one)
 //     client.js PATH --again   what the first run left, read by a second process
 //
-// The package is the published one with its prebuilt native half; only the shared library that half loads
-// is Keel's. One line a check, then `finished`, which tells a program that ran to its end from one that
-// was cut short.
+// The package is the published one with its prebuilt native half; only the shared library that half
+// loads is Keel's. One line a check, then `finished`, which tells a program that ran to its end
+// from one that was cut short.
 
 'use strict'
 
@@ -141,7 +141,7 @@ const everything = async () => {
     assert.deepStrictEqual(value.stamp, stamp)
   })
 
-  await check('of two conflicting transactions the second is refused (1020), then retries', async () => {
+  await check('of two conflicting transactions one is refused (1020), then retries', async () => {
     await db.set('conflict', '0')
     const first = db.rawCreateTransaction()
     const second = db.rawCreateTransaction()
@@ -242,7 +242,9 @@ const everything = async () => {
 
   await check('leaves data for a second process', async () => {
     await db.doTransaction(async (tn) => {
-      for (let i = 0; i < 100; i++) tn.set(Buffer.concat([Buffer.from('again/'), number(i)]), number(i + 1))
+      for (let i = 0; i < 100; i++) {
+        tn.set(Buffer.concat([Buffer.from('again/'), number(i)]), number(i + 1))
+      }
     })
     assert.strictEqual((await db.getRangeAllStartsWith('again/')).length, 100)
   })
