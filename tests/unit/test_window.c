@@ -102,7 +102,7 @@ static int make_keys(void **state) {
         }
     }
     add_key(index++, "prefix12\x61\x61\x61", (const uint8_t *)"\0", 1);
-    add_key(index++, "\xff\xff\xff\xff", NULL, 0);
+    add_key(index++, "\xff\xff\xff", (const uint8_t *)"\xff", 1);
     CHECK(index == KEYS);
     qsort(keys, KEYS, sizeof keys[0], compare_keys);
     return 0;
