@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The API version: the first thing a program says. It is chosen once a process and decides, from then on, what calls mean; transactions get it through their
- * database handle.
+ * The API version: the first thing a program says. It is chosen once a process and decides, from
+ * then on, what calls mean; transactions get it through their database handle.
  *
- * Two numbers come in: `header_version`, against which the program was compiled, and `runtime_version`, which it asks for. A program cannot ask for what its headers
- * did not know, nor the headers know more than this library. All functions of the versions supported have one binary form, so nothing is redirected: those that were
- * removed (clusters at 610, get_version at 620) stay callable for programs compiled before.
+ * Two numbers come in: `header_version`, against which the program was compiled, and
+ * `runtime_version`, which it asks for. A program cannot ask for what its headers did not know, nor
+ * the headers know more than this library. All functions of the versions supported have one binary
+ * form, so nothing is redirected: those that were removed (clusters at 610, get_version at 620)
+ * stay callable for programs compiled before.
  *
- * Also here: the texts of error codes, which need no version. Threads: any; of two selections at the same time one wins.
+ * Also here: the texts of error codes, which need no version. Threads: any; of two selections at
+ * the same time one wins.
  */
 #include "api/export.h"
 
@@ -31,7 +34,9 @@ fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version)
     if (header_version > API_VERSION_MAX || runtime_version < API_VERSION_MIN)
         return ERROR_API_VERSION_NOT_SUPPORTED;
     int none = 0;
-    return atomic_compare_exchange_strong(&selected, &none, runtime_version) ? 0 : ERROR_API_VERSION_ALREADY_SET;
+    if (!atomic_compare_exchange_strong(&selected, &none, runtime_version))
+        return ERROR_API_VERSION_ALREADY_SET;
+    return 0;
 }
 
 int fdb_get_max_api_version(void) {

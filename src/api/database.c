@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fdb_create_database and fdb_database_*, and the two-step opening by clusters that API versions below 610 have. An FDBDatabase is a counted database_handle over a
- * place, which opens the real database with the first operation; see place.c for what a path means.
+ * fdb_create_database and fdb_database_*, and the two-step opening by clusters that API versions
+ * below 610 have. An FDBDatabase is a counted database_handle over a place, which opens the real
+ * database with the first operation; see place.c for what a path means.
  *
- * No fdb_* function is called from inside the library: with two client libraries in a process the call might end up in the other one.
+ * No fdb_* function is called from inside the library: with two client libraries in a process the
+ * call might end up in the other one.
  *
  * Threads: any. Failure: creating fails only for misuse of the API and lack of memory.
  */
@@ -20,12 +22,13 @@
 /* ---- Opening ---- */
 
 /* Makes a handle over `place` and takes that over, also on failure. */
-static fdb_error_t create_handle(struct database *place, const char *path, const char *connection_string,
-                                 FDBDatabase **out_database) {
+static fdb_error_t create_handle(struct database *place, const char *path,
+                                 const char *connection_string, FDBDatabase **out_database) {
     if (!place)
         return ERROR_LARGE_ALLOC_FAILED;
     struct database_handle *handle;
-    fdb_error_t error = database_handle_create(place, api_version(), path, connection_string, &handle);
+    fdb_error_t error =
+        database_handle_create(place, api_version(), path, connection_string, &handle);
     if (error)
         database_close(place);
     else
@@ -41,15 +44,19 @@ static fdb_error_t create_database(const char *cluster_file_path, FDBDatabase **
     error = place_choose(cluster_file_path, path);
     if (error)
         return create_handle(place_create_failed(error), "", "", out_database);
-    const char *connection = strcmp(path, ":memory:") == 0 ? "keel:memory@127.0.0.1:1" : "keel:embedded@127.0.0.1:1";
+    bool in_memory = strcmp(path, ":memory:") == 0;
+    const char *connection = in_memory ? "keel:memory@127.0.0.1:1" : "keel:embedded@127.0.0.1:1";
     return create_handle(place_create(path), path, connection, out_database);
 }
 
 fdb_error_t fdb_create_database(const char *cluster_file_path, FDBDatabase **out_database) {
-    return out_database ? create_database(cluster_file_path, out_database) : ERROR_CLIENT_INVALID_OPERATION;
+    if (!out_database)
+        return ERROR_CLIENT_INVALID_OPERATION;
+    return create_database(cluster_file_path, out_database);
 }
 
-fdb_error_t fdb_create_database_from_connection_string(const char *connection_string, FDBDatabase **out_database) {
+fdb_error_t fdb_create_database_from_connection_string(const char *connection_string,
+                                                       FDBDatabase **out_database) {
     if (!connection_string || !out_database)
         return ERROR_CLIENT_INVALID_OPERATION;
     fdb_error_t error = network_check_setup();
@@ -68,13 +75,14 @@ void fdb_database_destroy(FDBDatabase *database) {
     place_closing_end();
 }
 
-fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption option, uint8_t const *value,
-                                    int value_length) {
+fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption option,
+                                    uint8_t const *value, int value_length) {
     if (!database)
         return ERROR_CLIENT_INVALID_OPERATION;
     if (value && value_length < 0)
         return ERROR_INVALID_OPTION_VALUE;
-    return database_handle_set_option(handles_database(database), (int)option, value, value ? value_length : 0);
+    return database_handle_set_option(handles_database(database), (int)option, value,
+                                      value ? value_length : 0);
 }
 
 /* ---- Asking about it ---- */
@@ -88,8 +96,9 @@ double fdb_database_get_main_thread_busyness(FDBDatabase *database) {
 FDBFuture *fdb_database_get_server_protocol(FDBDatabase *database, uint64_t expected_version) {
     if (!database)
         return future_create_failed(ERROR_CLIENT_INVALID_OPERATION);
-    FDBFuture *future = expected_version == API_PROTOCOL_VERSION ? future_create_pending(FUTURE_UINT64, NULL)
-                                                                 : future_create_ready(FUTURE_UINT64);
+    bool waits = expected_version == API_PROTOCOL_VERSION;
+    FDBFuture *future =
+        waits ? future_create_pending(FUTURE_UINT64, NULL) : future_create_ready(FUTURE_UINT64);
     if (!future)
         return future_out_of_memory();
     future->result.uint64 = API_PROTOCOL_VERSION;
@@ -104,8 +113,9 @@ FDBFuture *fdb_database_get_client_status(FDBDatabase *database) {
         return future_out_of_memory();
     struct database_status status;
     database_get_status(database_handle_database(handles_database(database)), &status);
-    future->result.bytes = status.failed ? BYTES_LITERAL("{\"Healthy\":false,\"InitializationState\":\"created\"}")
-                                         : BYTES_LITERAL("{\"Healthy\":true,\"InitializationState\":\"created\"}");
+    struct bytes healthy = BYTES_LITERAL("{\"Healthy\":true,\"InitializationState\":\"created\"}");
+    struct bytes failed = BYTES_LITERAL("{\"Healthy\":false,\"InitializationState\":\"created\"}");
+    future->result.bytes = status.failed ? failed : healthy;
     return future;
 }
 
@@ -121,9 +131,10 @@ FDBFuture *fdb_database_get_client_status(FDBDatabase *database) {
 
 DLLEXPORT FDBFuture *fdb_create_cluster(const char *cluster_file_path);
 DLLEXPORT void fdb_cluster_destroy(FDBCluster *cluster);
-DLLEXPORT fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, FDBClusterOption option, uint8_t const *value,
-                                             int value_length);
-DLLEXPORT FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *db_name, int db_name_length);
+DLLEXPORT fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, FDBClusterOption option,
+                                             uint8_t const *value, int value_length);
+DLLEXPORT FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *db_name,
+                                                 int db_name_length);
 DLLEXPORT fdb_error_t fdb_future_get_cluster(FDBFuture *future, FDBCluster **out_cluster);
 DLLEXPORT fdb_error_t fdb_future_get_database(FDBFuture *future, FDBDatabase **out_database);
 DLLEXPORT fdb_error_t fdb_future_get_version(FDBFuture *future, int64_t *out_version);
@@ -156,13 +167,14 @@ void fdb_cluster_destroy(FDBCluster *cluster) {
     memory_free(cluster);
 }
 
-fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, FDBClusterOption option, uint8_t const *value,
-                                   int value_length) {
+fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, FDBClusterOption option,
+                                   uint8_t const *value, int value_length) {
     (void)cluster, (void)option, (void)value, (void)value_length;
     return 0;
 }
 
-FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *db_name, int db_name_length) {
+FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *db_name,
+                                       int db_name_length) {
     if (!cluster || !handles_are_bytes(db_name, db_name_length))
         return future_create_failed(ERROR_CLIENT_INVALID_OPERATION);
     if (!bytes_equal(handles_bytes(db_name, db_name_length), BYTES_LITERAL("DB")))

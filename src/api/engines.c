@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engines of this process. A directory has one lock file, one log writer, one window; so its engine is shared by all FDBDatabase objects on it. They are
- * found by the directory's real path, which exists once the directory does, so a missing one is created first.
+ * The engines of this process. A directory has one lock file, one log writer, one window; so its
+ * engine is shared by all FDBDatabase objects on it. They are found by the directory's real path,
+ * which exists once the directory does, so a missing one is created first.
  *
  *   1. An entry is in `entries` exactly while its engine is open; references > 0.
- *   2. Opening and closing happen under `lock`, so nobody can meet an engine that is half open or half closed.
+ *   2. Opening and closing happen under `lock`, so nobody can meet an engine that is half open or
+ *      half closed.
  *
- * Threads: any but the threads of an engine, which must not wait for one to close. A last reference that is given back there (a commit that ends after its
- * transaction and database were destroyed) is therefore closed by a thread started for it. If that cannot be started the engine stays open to the end of the
- * process, which loses nothing: what was acknowledged is on disk.
+ * Threads: any but the threads of an engine, which must not wait for one to close. A last reference
+ * that is given back there (a commit that ends after its transaction and database were destroyed)
+ * is therefore closed by a thread started for it. If that cannot be started the engine stays open
+ * to the end of the process, which loses nothing: what was acknowledged is on disk.
  *
  * Failure: the errors of engine_open, with its message as a line in the log.
  */
@@ -52,7 +55,8 @@ static fdb_error_t open_engine(const char *path, struct database **database) {
     if (!error)
         error = engine_open(path, &options, database, &message);
     if (error)
-        log_line("cannot open %s: %s%s%s", path, error_text(error), message ? ": " : "", message ? message : "");
+        log_line("cannot open %s: %s%s%s", path, error_text(error), message ? ": " : "",
+                 message ? message : "");
     memory_free(message);
     return error;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the declarations of fdb_c.h visible outside the library, which is built with everything else hidden. Every file that defines an fdb_* function includes this
- * first; libfdb_c.map then lets exactly these names through.
+ * Makes the declarations of fdb_c.h visible outside the library, which is built with everything
+ * else hidden. Every file that defines an fdb_* function includes this first; libfdb_c.map then
+ * lets exactly these names through.
  */
 #ifndef KEEL_API_EXPORT_H
 #define KEEL_API_EXPORT_H

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures: how every answer leaves the library. A read makes a ready one on the caller's thread; a commit, watch, versionstamp or retry makes a pending one
- * that some thread of the database, the network thread or a cancelling caller answers later.
+ * Futures: how every answer leaves the library. A read makes a ready one on the caller's thread; a
+ * commit, watch, versionstamp or retry makes a pending one that some thread of the database, the
+ * network thread or a cancelling caller answers later.
  *
- * Representation. One allocation. A ready future is the head of the struct followed by storage for a key or value; a pending one has its bookkeeping
- * (completion, callbacks) in that place instead. The state is one word:
+ * Representation. One allocation. A ready future is the head of the struct followed by storage for
+ * a key or value; a pending one has its bookkeeping (completion, callbacks) in that place instead.
+ * The state is one word:
  *
  *     READY     the error, or the result, is there and fixed
  *     WAITED    a thread sleeps on the word: whoever sets READY wakes it
@@ -12,20 +14,27 @@
  *     HURRIED   the database was told that somebody waits for this commit
  *     FIRST     the callback that lies in the future is in use
  *
- *     pending ── completion_done / cancel ──► READY ── release_memory ──► READY, memory given back ── destroy ──► gone
+ *     pending ── completion_done, cancel ──► READY ── destroy ──► gone
+ *                                              │                 ▲
+ *                                       release_memory ──► READY, memory given back
  *
- * Callbacks are a stack that future_answer takes as a whole, leaving CLOSED behind: who finds CLOSED calls inline, everybody else is called by the network
- * thread. Nobody is called twice and nobody is missed, because both sides swap the same word.
+ * Callbacks are a stack that future_answer takes as a whole, leaving CLOSED behind: who finds
+ * CLOSED calls inline, everybody else is called by the network thread. Nobody is called twice and
+ * nobody is missed, because both sides swap the same word.
  *
  * Invariants:
  *
- *   1. `error`, `result` and `arena` are written before READY is set, by the one thread that sets it, and by release_memory's last holder after that.
- *   2. A future's memory lives while references > 0: one for the caller, one for the answerer until it has answered, one for each callback until it has
- *      returned. So a callback may destroy its future.
- *   3. A future that waits for a transaction holds a reference on it until it is freed: cancel and drive may come at any time before.
+ *   1. `error`, `result` and `arena` are written before READY is set, by the one thread that sets
+ *      it, and by release_memory's last holder after that.
+ *   2. A future's memory lives while references > 0: one for the caller, one for the answerer until
+ *      it has answered, one for each callback until it has returned. So a callback may destroy its
+ *      future.
+ *   3. A future that waits for a transaction holds a reference on it until it is freed: cancel and
+ *      drive may come at any time before.
  *   4. holders < 0 means released: gets return FUTURE_RELEASED.
  *
- * Threads: any, all the time. No lock is held while callbacks, completions or the database are called.
+ * Threads: any, all the time. No lock is held while callbacks, completions or the database are
+ * called.
  *
  * Failure: where there is no memory for a future, one static future that says so is handed out.
  */
@@ -52,7 +61,8 @@ enum {
     STORAGE_BYTES = FUTURE_BYTES - offsetof(struct FDB_future, tail),
 };
 
-_Static_assert(sizeof(struct FDB_future) <= FUTURE_BYTES, "a pending future fits into the size of a ready one");
+_Static_assert(sizeof(struct FDB_future) <= FUTURE_BYTES,
+               "a pending future fits into the size of a ready one");
 
 #define CLOSED ((struct future_callback *)1)
 
@@ -112,9 +122,9 @@ FDBFuture *future_create_failed(fdb_error_t error) {
 }
 
 static void completion_done(struct completion *completion, fdb_error_t error) {
-    struct future_pending *pending =
-        (struct future_pending *)((char *)completion - offsetof(struct future_pending, answer.completion));
-    FDBFuture *future = (FDBFuture *)((char *)pending - offsetof(struct FDB_future, tail.pending));
+    size_t offset = offsetof(struct FDB_future, tail.pending.answer.completion);
+    FDBFuture *future = (FDBFuture *)(void *)((char *)completion - offset);
+    struct future_pending *pending = &future->tail.pending;
     if (future->kind == FUTURE_KEY)
         future->result.bytes = bytes_make(pending->answer.stamp, sizeof pending->answer.stamp);
     future_answer(future, error);
@@ -187,7 +197,7 @@ static void free_future(FDBFuture *future) {
 static void release(FDBFuture *future) {
     if (future == &out_of_memory)
         return;
-    /* The only reference cannot be taken again by anybody else: no need for a locked instruction. */
+    /* The last reference is nobody else's: no need for a locked instruction. */
     if (atomic_load_explicit(&future->references, memory_order_acquire) == 1 ||
         atomic_fetch_sub_explicit(&future->references, 1, memory_order_acq_rel) == 1)
         free_future(future);
@@ -361,7 +371,8 @@ fdb_error_t fdb_future_get_error(FDBFuture *future) {
         return ERROR_FUTURE_NOT_SET;
     if (future->error)
         return future->error;
-    return atomic_load_explicit(&future->holders, memory_order_relaxed) < 0 ? ERROR_FUTURE_RELEASED : 0;
+    bool released = atomic_load_explicit(&future->holders, memory_order_relaxed) < 0;
+    return released ? ERROR_FUTURE_RELEASED : 0;
 }
 
 fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *output) {
@@ -381,7 +392,7 @@ fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *ou
 
 fdb_error_t fdb_future_get_bool(FDBFuture *future, fdb_bool_t *out) {
     fdb_error_t error = future_hold(future, FUTURE_OTHER, out);
-    return error ? error : ERROR_CLIENT_INVALID_OPERATION; /* only blob granules answer with a bool */
+    return error ? error : ERROR_CLIENT_INVALID_OPERATION; /* only blob granules say a bool */
 }
 
 fdb_error_t fdb_future_get_int64(FDBFuture *future, int64_t *out) {
@@ -414,7 +425,8 @@ fdb_error_t fdb_future_get_key(FDBFuture *future, uint8_t const **key, int *leng
     return 0;
 }
 
-fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t const **value, int *length) {
+fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t const **value,
+                                 int *length) {
     fdb_error_t error = future_hold(future, FUTURE_VALUE, value && length ? present : NULL);
     if (error)
         return error;
@@ -426,7 +438,8 @@ fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t
     return 0;
 }
 
-fdb_error_t fdb_future_get_keyvalue_array(FDBFuture *future, FDBKeyValue const **rows, int *count, fdb_bool_t *more) {
+fdb_error_t fdb_future_get_keyvalue_array(FDBFuture *future, FDBKeyValue const **rows, int *count,
+                                          fdb_bool_t *more) {
     fdb_error_t error = future_hold(future, FUTURE_ROWS, count && more ? rows : NULL);
     if (error)
         return error;

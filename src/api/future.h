@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures as the entry points make them. Two kinds of birth: ready (reads, which are answered before the call returns) and pending (commits, watches,
- * versionstamps, retries). See future.c for the representation.
+ * Futures as the entry points make them. Two kinds of birth: ready (reads, which are answered
+ * before the call returns) and pending (commits, watches, versionstamps, retries). See future.c for
+ * the representation.
  */
 #ifndef KEEL_API_FUTURE_H
 #define KEEL_API_FUTURE_H
@@ -78,8 +79,9 @@ struct FDB_future {
 };
 
 /*
- * A ready future whose result and error the maker fills in before handing it out; until then nobody else knows it. Its arena can take a key or value of a few
- * hundred bytes without another allocation. NULL when memory is out: hand out future_out_of_memory() then.
+ * A ready future whose result and error the maker fills in before handing it out; until then nobody
+ * else knows it. Its arena can take a key or value of a few hundred bytes without another
+ * allocation. NULL when memory is out: hand out future_out_of_memory() then.
  */
 FDBFuture *future_create_ready(enum future_kind kind);
 
@@ -90,8 +92,9 @@ FDBFuture *future_create_failed(fdb_error_t error);
 FDBFuture *future_out_of_memory(void);
 
 /*
- * A pending future with two references: the caller's, and the answerer's, which future_answer gives back. With a transaction it takes a reference on that,
- * and cancelling goes through transaction_cancel_completion. NULL when memory is out.
+ * A pending future with two references: the caller's, and the answerer's, which future_answer gives
+ * back. With a transaction it takes a reference on that, and cancelling goes through
+ * transaction_cancel_completion. NULL when memory is out.
  */
 FDBFuture *future_create_pending(enum future_kind kind, struct transaction *transaction);
 
@@ -99,16 +102,22 @@ FDBFuture *future_create_pending(enum future_kind kind, struct transaction *tran
 struct completion *future_completion(FDBFuture *future);
 struct versionstamp_completion *future_versionstamp_completion(FDBFuture *future);
 
-/* Turns the rows of a FUTURE_KEYS into an array of their keys, in place. Before it is handed out. */
+/*
+ * Turns the rows of a FUTURE_KEYS into an array of their keys, in place. Before it is handed out.
+ */
 void future_keep_keys(FDBFuture *future);
 
 /*
- * What every getter asks first: FUTURE_NOT_SET, the future's own error, FUTURE_RELEASED, or CLIENT_INVALID_OPERATION for another kind or a missing output. On
- * success the result stays until one more fdb_future_release_memory.
+ * What every getter asks first: FUTURE_NOT_SET, the future's own error, FUTURE_RELEASED, or
+ * CLIENT_INVALID_OPERATION for another kind or a missing output. On success the result stays until
+ * one more fdb_future_release_memory.
  */
 fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *output);
 
-/* Makes a pending future ready, once: wakes who waits, posts the callbacks. Any thread that holds no lock. */
+/*
+ * Makes a pending future ready, once: wakes who waits, posts the callbacks. Any thread that holds
+ * no lock.
+ */
 void future_answer(FDBFuture *future, fdb_error_t error);
 
 /* fdb_future_destroy for a future that was born ready. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the opaque pointers of fdb_c.h are. An FDBDatabase is a database_handle and an FDBTransaction a transaction under another name, so that no call pays for a
- * wrapper; an FDBResult is a future, one that is always ready.
+ * What the opaque pointers of fdb_c.h are. An FDBDatabase is a database_handle and an
+ * FDBTransaction a transaction under another name, so that no call pays for a wrapper; an FDBResult
+ * is a future, one that is always ready.
  */
 #ifndef KEEL_API_HANDLES_H
 #define KEEL_API_HANDLES_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an error code cannot say, for people who look for it: a line in the file that KEEL_LOG names ("stderr" for that). Silent without it. */
+/*
+ * What an error code cannot say, for people who look for it: a line in the file that KEEL_LOG names
+ * ("stderr" for that). Silent without it.
+ */
 #ifndef KEEL_API_LOG_LINE_H
 #define KEEL_API_LOG_LINE_H
 

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The network: in FoundationDB the thread that talks to the cluster, here the thread on which callbacks and timers run. A process goes once through
+ * The network: in FoundationDB the thread that talks to the cluster, here the thread on which
+ * callbacks and timers run. A process goes once through
  *
- *     UNSET ── fdb_setup_network ──► SETUP ── fdb_run_network ──► RUN (for good, also after it has returned)
+ *     UNSET ── fdb_setup_network ──► SETUP ── fdb_run_network ──► RUN
  *
- * fdb_stop_network may come at any time after the setup, also before the run, which then returns at once.
+ * and stays in RUN for good, also after fdb_run_network has returned.
  *
- * The environment's options are read with the first option set or with the setup, whichever comes first, until that succeeds once.
+ * fdb_stop_network may come at any time after the setup, also before the run, which then returns at
+ * once.
  *
- * Completion hooks are called by the thread that ran the network, in the order in which they were added, after the loop has ended; one that is added by a hook is
- * called too, one that is added later never.
+ * The environment's options are read with the first option set or with the setup, whichever comes
+ * first, until that succeeds once.
  *
- * Threads: any; the state, the hooks and `environment_read` under one lock, which is not held while hooks or the loop run.
+ * Completion hooks are called by the thread that ran the network, in the order in which they were
+ * added, after the loop has ended; one that is added by a hook is called too, one that is added
+ * later never.
+ *
+ * Threads: any; the state, the hooks and `environment_read` under one lock, which is not held while
+ * hooks or the loop run.
  */
 #include "api/export.h"
 
@@ -60,7 +67,8 @@ fdb_error_t network_check_setup(void) {
     return error;
 }
 
-fdb_error_t fdb_network_set_option(FDBNetworkOption option, uint8_t const *value, int value_length) {
+fdb_error_t fdb_network_set_option(FDBNetworkOption option, uint8_t const *value,
+                                   int value_length) {
     if (api_version() == 0)
         return ERROR_API_VERSION_UNSET;
     os_mutex_lock(&lock);

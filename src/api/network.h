@@ -5,7 +5,10 @@
 
 #include "util/error.h"
 
-/* 0 once fdb_setup_network has succeeded; API_VERSION_UNSET or NETWORK_NOT_SETUP before. Any thread. */
+/*
+ * 0 once fdb_setup_network has succeeded; API_VERSION_UNSET or NETWORK_NOT_SETUP before. Any
+ * thread.
+ */
 fdb_error_t network_check_setup(void);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Network options, one row each. An embedded database has no wire, no certificates and no trace files, so an option is checked and then has no effect; what counts is
- * that a program which sets it, rightly or wrongly, gets the answer it gets from the official client.
+ * Network options, one row each. An embedded database has no wire, no certificates and no trace
+ * files, so an option is checked and then has no effect; what counts is that a program which sets
+ * it, rightly or wrongly, gets the answer it gets from the official client.
  *
  *     type      value
  *     NONE      none, or an empty one
@@ -9,8 +10,9 @@
  *     TEXT      any bytes, but some; a check may narrow it
  *     OPTIONAL  any bytes or none
  *
- * The environment names an option in upper case behind FDB_NETWORK_OPTION_. Several values are separated by ':'; '\' makes the next ':' or '\' ordinary. An INT is
- * written in decimal. Read when the first option is set and when the network is set up.
+ * The environment names an option in upper case behind FDB_NETWORK_OPTION_. Several values are
+ * separated by ':'; '\' makes the next ':' or '\' ordinary. An INT is written in decimal. Read when
+ * the first option is set and when the network is set up.
  */
 #include "api/network_options.h"
 
@@ -54,7 +56,8 @@ static fdb_error_t check_clock(const char *value, size_t length) {
 }
 
 static fdb_error_t check_tracer(const char *value, size_t length) {
-    static const char *const choices[] = {"none", "disabled", "logfile", "file", "log_file", "network_lossy", NULL};
+    static const char *const choices[] =
+        {"none", "disabled", "logfile", "file", "log_file", "network_lossy", NULL};
     return is_one_of(value, length, choices) ? 0 : ERROR_INVALID_OPTION_VALUE;
 }
 
@@ -86,60 +89,59 @@ static fdb_error_t check_file(const char *value, size_t length) {
 
 /* ---- The table ---- */
 
+#define ROW(name, ...) {FDB_NET_OPTION_##name, #name, __VA_ARGS__}
 static const struct option options[] = {
-    {FDB_NET_OPTION_LOCAL_ADDRESS, "LOCAL_ADDRESS", OPTIONAL, false, 0, 0, NULL},
-    {FDB_NET_OPTION_CLUSTER_FILE, "CLUSTER_FILE", OPTIONAL, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TRACE_ENABLE, "TRACE_ENABLE", OPTIONAL, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TRACE_ROLL_SIZE, "TRACE_ROLL_SIZE", INT, false, 0, INT64_MAX, NULL},
-    {FDB_NET_OPTION_TRACE_MAX_LOGS_SIZE, "TRACE_MAX_LOGS_SIZE", INT, false, 0, INT64_MAX, NULL},
-    {FDB_NET_OPTION_TRACE_LOG_GROUP, "TRACE_LOG_GROUP", OPTIONAL, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TRACE_FORMAT, "TRACE_FORMAT", TEXT, false, 0, 0, check_format},
-    {FDB_NET_OPTION_TRACE_CLOCK_SOURCE, "TRACE_CLOCK_SOURCE", TEXT, false, 0, 0, check_clock},
-    {FDB_NET_OPTION_TRACE_FILE_IDENTIFIER, "TRACE_FILE_IDENTIFIER", TEXT, false, 0, 0, check_identifier},
-    {FDB_NET_OPTION_TRACE_SHARE_AMONG_CLIENT_THREADS, "TRACE_SHARE_AMONG_CLIENT_THREADS", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TRACE_INITIALIZE_ON_SETUP, "TRACE_INITIALIZE_ON_SETUP", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TRACE_PARTIAL_FILE_SUFFIX, "TRACE_PARTIAL_FILE_SUFFIX", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_KNOB, "KNOB", TEXT, false, 0, 0, check_knob},
-    {FDB_NET_OPTION_TLS_PLUGIN, "TLS_PLUGIN", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_CERT_BYTES, "TLS_CERT_BYTES", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_CERT_PATH, "TLS_CERT_PATH", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_KEY_BYTES, "TLS_KEY_BYTES", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_KEY_PATH, "TLS_KEY_PATH", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_VERIFY_PEERS, "TLS_VERIFY_PEERS", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_BUGGIFY_ENABLE, "BUGGIFY_ENABLE", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_BUGGIFY_DISABLE, "BUGGIFY_DISABLE", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_BUGGIFY_SECTION_ACTIVATED_PROBABILITY, "BUGGIFY_SECTION_ACTIVATED_PROBABILITY", INT, false, 0, 100,
-     NULL},
-    {FDB_NET_OPTION_BUGGIFY_SECTION_FIRED_PROBABILITY, "BUGGIFY_SECTION_FIRED_PROBABILITY", INT, false, 0, 100, NULL},
-    {FDB_NET_OPTION_TLS_CA_BYTES, "TLS_CA_BYTES", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_CA_PATH, "TLS_CA_PATH", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_PASSWORD, "TLS_PASSWORD", TEXT, false, 0, 0, NULL},
-    {FDB_NET_OPTION_TLS_DISABLE_PLAINTEXT_CONNECTION, "TLS_DISABLE_PLAINTEXT_CONNECTION", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_DISABLE_MULTI_VERSION_CLIENT_API, "DISABLE_MULTI_VERSION_CLIENT_API", NONE, true, 0, 0, NULL},
-    {FDB_NET_OPTION_CALLBACKS_ON_EXTERNAL_THREADS, "CALLBACKS_ON_EXTERNAL_THREADS", NONE, true, 0, 0, NULL},
-    {FDB_NET_OPTION_EXTERNAL_CLIENT_LIBRARY, "EXTERNAL_CLIENT_LIBRARY", TEXT, true, 0, 0, check_file},
-    {FDB_NET_OPTION_EXTERNAL_CLIENT_DIRECTORY, "EXTERNAL_CLIENT_DIRECTORY", TEXT, true, 0, 0, check_not_empty},
-    {FDB_NET_OPTION_DISABLE_LOCAL_CLIENT, "DISABLE_LOCAL_CLIENT", NONE, true, 0, 0, NULL},
-    {FDB_NET_OPTION_CLIENT_THREADS_PER_VERSION, "CLIENT_THREADS_PER_VERSION", INT, true, 1, 1024, NULL},
-    {FDB_NET_OPTION_FUTURE_VERSION_CLIENT_LIBRARY, "FUTURE_VERSION_CLIENT_LIBRARY", TEXT, true, 0, 0, check_file},
-    {FDB_NET_OPTION_RETAIN_CLIENT_LIBRARY_COPIES, "RETAIN_CLIENT_LIBRARY_COPIES", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_IGNORE_EXTERNAL_CLIENT_FAILURES, "IGNORE_EXTERNAL_CLIENT_FAILURES", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_FAIL_INCOMPATIBLE_CLIENT, "FAIL_INCOMPATIBLE_CLIENT", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_DISABLE_CLIENT_STATISTICS_LOGGING, "DISABLE_CLIENT_STATISTICS_LOGGING", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_ENABLE_RUN_LOOP_PROFILING, "ENABLE_RUN_LOOP_PROFILING", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_DISABLE_CLIENT_BYPASS, "DISABLE_CLIENT_BYPASS", NONE, true, 0, 0, NULL},
-    {FDB_NET_OPTION_CLIENT_BUGGIFY_ENABLE, "CLIENT_BUGGIFY_ENABLE", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_CLIENT_BUGGIFY_DISABLE, "CLIENT_BUGGIFY_DISABLE", NONE, false, 0, 0, NULL},
-    {FDB_NET_OPTION_CLIENT_BUGGIFY_SECTION_ACTIVATED_PROBABILITY, "CLIENT_BUGGIFY_SECTION_ACTIVATED_PROBABILITY", INT,
-     false, 0, 100, NULL},
-    {FDB_NET_OPTION_CLIENT_BUGGIFY_SECTION_FIRED_PROBABILITY, "CLIENT_BUGGIFY_SECTION_FIRED_PROBABILITY", INT, false, 0,
-     100, NULL},
-    {FDB_NET_OPTION_DISTRIBUTED_CLIENT_TRACER, "DISTRIBUTED_CLIENT_TRACER", TEXT, false, 0, 0, check_tracer},
-    {FDB_NET_OPTION_CLIENT_TMP_DIR, "CLIENT_TMP_DIR", TEXT, false, 0, 0, check_not_empty},
+    ROW(LOCAL_ADDRESS, OPTIONAL, false, 0, 0, NULL),
+    ROW(CLUSTER_FILE, OPTIONAL, false, 0, 0, NULL),
+    ROW(TRACE_ENABLE, OPTIONAL, false, 0, 0, NULL),
+    ROW(TRACE_ROLL_SIZE, INT, false, 0, INT64_MAX, NULL),
+    ROW(TRACE_MAX_LOGS_SIZE, INT, false, 0, INT64_MAX, NULL),
+    ROW(TRACE_LOG_GROUP, OPTIONAL, false, 0, 0, NULL),
+    ROW(TRACE_FORMAT, TEXT, false, 0, 0, check_format),
+    ROW(TRACE_CLOCK_SOURCE, TEXT, false, 0, 0, check_clock),
+    ROW(TRACE_FILE_IDENTIFIER, TEXT, false, 0, 0, check_identifier),
+    ROW(TRACE_SHARE_AMONG_CLIENT_THREADS, NONE, false, 0, 0, NULL),
+    ROW(TRACE_INITIALIZE_ON_SETUP, NONE, false, 0, 0, NULL),
+    ROW(TRACE_PARTIAL_FILE_SUFFIX, TEXT, false, 0, 0, NULL),
+    ROW(KNOB, TEXT, false, 0, 0, check_knob),
+    ROW(TLS_PLUGIN, TEXT, false, 0, 0, NULL),
+    ROW(TLS_CERT_BYTES, TEXT, false, 0, 0, NULL),
+    ROW(TLS_CERT_PATH, TEXT, false, 0, 0, NULL),
+    ROW(TLS_KEY_BYTES, TEXT, false, 0, 0, NULL),
+    ROW(TLS_KEY_PATH, TEXT, false, 0, 0, NULL),
+    ROW(TLS_VERIFY_PEERS, TEXT, false, 0, 0, NULL),
+    ROW(BUGGIFY_ENABLE, NONE, false, 0, 0, NULL),
+    ROW(BUGGIFY_DISABLE, NONE, false, 0, 0, NULL),
+    ROW(BUGGIFY_SECTION_ACTIVATED_PROBABILITY, INT, false, 0, 100, NULL),
+    ROW(BUGGIFY_SECTION_FIRED_PROBABILITY, INT, false, 0, 100, NULL),
+    ROW(TLS_CA_BYTES, TEXT, false, 0, 0, NULL),
+    ROW(TLS_CA_PATH, TEXT, false, 0, 0, NULL),
+    ROW(TLS_PASSWORD, TEXT, false, 0, 0, NULL),
+    ROW(TLS_DISABLE_PLAINTEXT_CONNECTION, NONE, false, 0, 0, NULL),
+    ROW(DISABLE_MULTI_VERSION_CLIENT_API, NONE, true, 0, 0, NULL),
+    ROW(CALLBACKS_ON_EXTERNAL_THREADS, NONE, true, 0, 0, NULL),
+    ROW(EXTERNAL_CLIENT_LIBRARY, TEXT, true, 0, 0, check_file),
+    ROW(EXTERNAL_CLIENT_DIRECTORY, TEXT, true, 0, 0, check_not_empty),
+    ROW(DISABLE_LOCAL_CLIENT, NONE, true, 0, 0, NULL),
+    ROW(CLIENT_THREADS_PER_VERSION, INT, true, 1, 1024, NULL),
+    ROW(FUTURE_VERSION_CLIENT_LIBRARY, TEXT, true, 0, 0, check_file),
+    ROW(RETAIN_CLIENT_LIBRARY_COPIES, NONE, false, 0, 0, NULL),
+    ROW(IGNORE_EXTERNAL_CLIENT_FAILURES, NONE, false, 0, 0, NULL),
+    ROW(FAIL_INCOMPATIBLE_CLIENT, NONE, false, 0, 0, NULL),
+    ROW(DISABLE_CLIENT_STATISTICS_LOGGING, NONE, false, 0, 0, NULL),
+    ROW(ENABLE_RUN_LOOP_PROFILING, NONE, false, 0, 0, NULL),
+    ROW(DISABLE_CLIENT_BYPASS, NONE, true, 0, 0, NULL),
+    ROW(CLIENT_BUGGIFY_ENABLE, NONE, false, 0, 0, NULL),
+    ROW(CLIENT_BUGGIFY_DISABLE, NONE, false, 0, 0, NULL),
+    ROW(CLIENT_BUGGIFY_SECTION_ACTIVATED_PROBABILITY, INT, false, 0, 100, NULL),
+    ROW(CLIENT_BUGGIFY_SECTION_FIRED_PROBABILITY, INT, false, 0, 100, NULL),
+    ROW(DISTRIBUTED_CLIENT_TRACER, TEXT, false, 0, 0, check_tracer),
+    ROW(CLIENT_TMP_DIR, TEXT, false, 0, 0, check_not_empty),
     {FDB_NET_OPTION_SUPPORTED_CLIENT_VERSIONS, NULL, OPTIONAL, false, 0, 0, NULL},
     {FDB_NET_OPTION_EXTERNAL_CLIENT, NULL, NONE, false, 0, 0, NULL},
     {FDB_NET_OPTION_EXTERNAL_CLIENT_TRANSPORT_ID, NULL, OPTIONAL, false, 0, 0, NULL},
 };
+#undef ROW
 
 enum { OPTION_COUNT = sizeof options / sizeof *options };
 
@@ -188,7 +190,8 @@ fdb_error_t network_options_check(int number, const uint8_t *value, int length, 
 /* Checks one value as the environment writes it. */
 static fdb_error_t check_written(const struct option *option, const char *text, bool is_setup) {
     if (option->type != INT)
-        return network_options_check(option->number, (const uint8_t *)text, (int)strlen(text), is_setup);
+        return network_options_check(option->number, (const uint8_t *)text, (int)strlen(text),
+                                     is_setup);
     char *end;
     long long parsed = strtoll(text, &end, 10);
     int64_t number = parsed;
@@ -197,7 +200,10 @@ static fdb_error_t check_written(const struct option *option, const char *text, 
     return network_options_check(option->number, (const uint8_t *)&number, sizeof number, is_setup);
 }
 
-/* Takes the value that starts at *from out of a list, undoing the escapes, into `value`, and moves *from behind it; *last says that none follows. */
+/*
+ * Takes the value that starts at *from out of a list, undoing the escapes, into `value`, and moves
+ * *from behind it; *last says that none follows.
+ */
 static fdb_error_t next_value(const char **from, char *value, bool *last) {
     const char *at = *from;
     for (; *at && *at != ':'; at++) {

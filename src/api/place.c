@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of a database. fdb_create_database succeeds whatever it is given; the error comes with the first operation. So what a handle holds is a place:
- * a struct database that stands in front of the real one, opens it when first asked, and passes every call on.
+ * The place of a database. fdb_create_database succeeds whatever it is given; the error comes with
+ * the first operation. So what a handle holds is a place: a struct database that stands in front of
+ * the real one, opens it when first asked, and passes every call on.
  *
  *     unopened ── first operation ──► open (target set, for good) ── close ──► gone
  *        ▲              │
- *        └── it failed ─┘   the next operation tries again: the other process may have left, the disk may have room
+ *        └── it failed ─┘
+ *
+ * After a failure the next operation tries again: the other process may have left, the disk may
+ * have room.
  *
  *   1. `target` is set once, under `lock`, and read without it.
- *   2. A target from a directory is counted in engines.c; one in memory, or a failure that never changes, belongs to its place alone.
+ *   2. A target from a directory is counted in engines.c; one in memory, or a failure that never
+ *      changes, belongs to its place alone.
  *
- * Threads: any; only opening takes a lock. Commits refused here are answered inside database_commit.
+ * Threads: any; only opening takes a lock. Commits refused here are answered inside
+ * database_commit.
  *
- * Failure: opening's errors are returned by every operation; the engine's message goes to the log (log_line), since an error code cannot carry it.
+ * Failure: opening's errors are returned by every operation; the engine's message goes to the log
+ * (log_line), since an error code cannot carry it.
  */
 #include "api/place.h"
 
@@ -106,8 +113,11 @@ static bool is_address(const char *from, const char *to) {
         port = port * 10 + (*digit - '0');
     }
     const char *host_end = colon - 1;
-    bool host = *from == '[' ? host_end - from > 2 && host_end[-1] == ']' && is_word(from + 1, host_end - 1, ":.")
-                             : is_word(from, host_end, "-._");
+    bool host;
+    if (*from == '[')
+        host = host_end - from > 2 && host_end[-1] == ']' && is_word(from + 1, host_end - 1, ":.");
+    else
+        host = is_word(from, host_end, "-._");
     return host && port >= 1 && port <= 65535;
 }
 
@@ -135,7 +145,8 @@ static fdb_error_t cluster_file_error(const char *path) {
     fdb_error_t error = os_path_read(path, text, sizeof text, &length);
     if (error)
         return error == ERROR_FILE_NOT_FOUND ? ERROR_NO_CLUSTER_FILE_FOUND : error;
-    return place_is_connection_string(text, length) ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
+    bool valid = place_is_connection_string(text, length);
+    return valid ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
 }
 
 /* ---- Opening ---- */
@@ -200,15 +211,15 @@ static fdb_error_t pass_check_read_version(struct database *database, int64_t ve
     return error ? error : database_check_read_version(target, version);
 }
 
-static fdb_error_t pass_get(struct database *database, int64_t version, struct bytes key, struct arena *arena,
-                            struct bytes *value, bool *present) {
+static fdb_error_t pass_get(struct database *database, int64_t version, struct bytes key,
+                            struct arena *arena, struct bytes *value, bool *present) {
     struct database *target;
     fdb_error_t error = reach(database, &target);
     return error ? error : database_get(target, version, key, arena, value, present);
 }
 
-static fdb_error_t pass_get_range(struct database *database, const struct range_request *request, struct rows *rows,
-                                  bool *more) {
+static fdb_error_t pass_get_range(struct database *database, const struct range_request *request,
+                                  struct rows *rows, bool *more) {
     struct database *target;
     fdb_error_t error = reach(database, &target);
     return error ? error : database_get_range(target, request, rows, more);
@@ -246,7 +257,8 @@ static bool pass_unwatch(struct database *database, struct watch *watch) {
     return target && database_unwatch(target, watch);
 }
 
-static fdb_error_t pass_estimate_bytes(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes) {
+static fdb_error_t pass_estimate_bytes(struct database *database, struct bytes begin,
+                                       struct bytes end, int64_t *bytes) {
     struct database *target;
     fdb_error_t error = reach(database, &target);
     return error ? error : database_estimate_bytes(target, begin, end, bytes);
@@ -261,7 +273,9 @@ static void pass_status(struct database *database, struct database_status *statu
     }
     memset(status, 0, sizeof *status);
     size_t length = strlen(place->path);
-    memcpy(status->path, place->path, length < sizeof status->path ? length : sizeof status->path - 1);
+    if (length > sizeof status->path - 1)
+        length = sizeof status->path - 1;
+    memcpy(status->path, place->path, length);
 }
 
 static const struct database_methods methods = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The place of a database: what a path given to fdb_create_database means, and a struct database that opens it at the first operation. The same directory opened
- * several times in one process is one engine.
+ * The place of a database: what a path given to fdb_create_database means, and a struct database
+ * that opens it at the first operation. The same directory opened several times in one process is
+ * one engine.
  */
 #ifndef KEEL_API_PLACE_H
 #define KEEL_API_PLACE_H
@@ -10,14 +11,16 @@
 #include "os/path.h"
 
 /*
- * Where fdb_create_database looks, as an absolute path or ":memory:". NULL or "" is nobody's choice: FDB_CLUSTER_FILE, ./fdb.cluster,
- * /etc/foundationdb/fdb.cluster, and ./keel.db where there is none of these. IO_ERROR if the name is too long.
+ * Where fdb_create_database looks, as an absolute path or ":memory:". NULL or "" is nobody's
+ * choice: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster, and ./keel.db where there
+ * is none of these. IO_ERROR if the name is too long.
  */
 fdb_error_t place_choose(const char *path, char chosen[OS_PATH_BYTES_MAX]);
 
 /*
- * A database that opens `path` with the first operation that needs it, and tries again with the next one if that fails. Nothing is looked at or created before.
- * Operations fail with what opening said:
+ * A database that opens `path` with the first operation that needs it, and tries again with the
+ * next one if that fails. Nothing is looked at or created before. Operations fail with what opening
+ * said:
  *
  *     a directory, or a missing path         an embedded database; errors of engine_open
  *     a missing path ending in .cluster      NO_CLUSTER_FILE_FOUND
@@ -35,8 +38,9 @@ struct database *place_create_failed(fdb_error_t error);
 bool place_is_connection_string(const char *text, size_t length);
 
 /*
- * Closing an engine waits for its threads, which the threads of the engine themselves must not do. So it is done on the spot only between these two calls, which entry
- * points make around what may give back a last reference; elsewhere it is handed to a thread of its own. They nest.
+ * Closing an engine waits for its threads, which the threads of the engine themselves must not do.
+ * So it is done on the spot only between these two calls, which entry points make around what may
+ * give back a last reference; elsewhere it is handed to a thread of its own. They nest.
  */
 void place_closing_begin(void);
 void place_closing_end(void);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fdb_transaction_*: the entry points, thin. Each checks what only it can see (null pointers, negative lengths), calls the function of the same name in
- * src/txn/transaction.h, and puts the answer into a future: a ready one for reads, which have been answered when the call returns, a pending one for commit, watch,
- * versionstamp and retry. A point read costs one allocation, the future, whose storage its value is copied into.
+ * fdb_transaction_*: the entry points, thin. Each checks what only it can see (null pointers,
+ * negative lengths), calls the function of the same name in src/txn/transaction.h, and puts the
+ * answer into a future: a ready one for reads, which have been answered when the call returns, a
+ * pending one for commit, watch, versionstamp and retry. A point read costs one allocation, the
+ * future, whose storage its value is copied into.
  *
- *   1. A function that returns FDBFuture* never returns NULL. Misuse is a future with CLIENT_INVALID_OPERATION.
- *   2. A function that returns nothing keeps misuse for the commit, so that nothing is lost in silence; without a transaction to keep it in, it does nothing.
+ *   1. A function that returns FDBFuture* never returns NULL. Misuse is a future with
+ *      CLIENT_INVALID_OPERATION.
+ *   2. A function that returns nothing keeps misuse for the commit, so that nothing is lost in
+ *      silence; without a transaction to keep it in, it does nothing.
  *
  * Threads: any; transactions lock themselves.
  */
@@ -15,7 +19,8 @@
 
 /* ---- Life and options ---- */
 
-fdb_error_t fdb_database_create_transaction(FDBDatabase *database, FDBTransaction **out_transaction) {
+fdb_error_t fdb_database_create_transaction(FDBDatabase *database,
+                                            FDBTransaction **out_transaction) {
     if (!database || !out_transaction)
         return ERROR_CLIENT_INVALID_OPERATION;
     struct transaction *transaction;
@@ -43,13 +48,14 @@ void fdb_transaction_reset(FDBTransaction *tr) {
         transaction_reset(handles_transaction(tr));
 }
 
-fdb_error_t fdb_transaction_set_option(FDBTransaction *tr, FDBTransactionOption option, uint8_t const *value,
-                                       int value_length) {
+fdb_error_t fdb_transaction_set_option(FDBTransaction *tr, FDBTransactionOption option,
+                                       uint8_t const *value, int value_length) {
     if (!tr)
         return ERROR_CLIENT_INVALID_OPERATION;
     if (value && value_length < 0)
         return ERROR_INVALID_OPTION_VALUE;
-    return transaction_set_option(handles_transaction(tr), (int)option, value, value ? value_length : 0);
+    int length = value ? value_length : 0;
+    return transaction_set_option(handles_transaction(tr), (int)option, value, length);
 }
 
 /* ---- Reads ---- */
@@ -76,56 +82,60 @@ FDBFuture *fdb_transaction_get_read_version(FDBTransaction *tr) {
     return future;
 }
 
-FDBFuture *fdb_transaction_get(FDBTransaction *tr, uint8_t const *key_name, int key_name_length, fdb_bool_t snapshot) {
-    if (!tr || !handles_are_bytes(key_name, key_name_length))
+FDBFuture *fdb_transaction_get(FDBTransaction *tr, uint8_t const *key, int key_length,
+                               fdb_bool_t snapshot) {
+    if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_VALUE);
     if (!future)
         return future_out_of_memory();
-    future->error = transaction_get(handles_transaction(tr), handles_bytes(key_name, key_name_length), snapshot != 0,
-                                    &future->arena, &future->result.bytes, &future->present);
+    future->error = transaction_get(handles_transaction(tr), handles_bytes(key, key_length),
+                                    snapshot != 0, &future->arena, &future->result.bytes,
+                                    &future->present);
     return future;
 }
 
-FDBFuture *fdb_transaction_get_key(FDBTransaction *tr, uint8_t const *key_name, int key_name_length,
+FDBFuture *fdb_transaction_get_key(FDBTransaction *tr, uint8_t const *key, int key_length,
                                    fdb_bool_t or_equal, int offset, fdb_bool_t snapshot) {
-    if (!tr || !handles_are_bytes(key_name, key_name_length))
+    if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_KEY);
     if (!future)
         return future_out_of_memory();
-    struct key_selector selector = {handles_bytes(key_name, key_name_length), or_equal != 0, offset};
-    future->error = transaction_get_key(handles_transaction(tr), selector, snapshot != 0, &future->arena,
-                                        &future->result.bytes);
+    struct key_selector selector = {handles_bytes(key, key_length), or_equal != 0, offset};
+    future->error = transaction_get_key(handles_transaction(tr), selector, snapshot != 0,
+                                        &future->arena, &future->result.bytes);
     return future;
 }
 
-FDBFuture *fdb_transaction_get_addresses_for_key(FDBTransaction *tr, uint8_t const *key_name, int key_name_length) {
-    if (!tr || !handles_are_bytes(key_name, key_name_length))
+FDBFuture *fdb_transaction_get_addresses_for_key(FDBTransaction *tr, uint8_t const *key,
+                                                 int key_length) {
+    if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_STRINGS);
     if (!future)
         return future_out_of_memory();
-    future->error = transaction_get_addresses_for_key(handles_transaction(tr), handles_bytes(key_name, key_name_length),
-                                                      &future->arena, &future->result.strings.array,
-                                                      &future->result.strings.count);
+    future->error = transaction_get_addresses_for_key(
+        handles_transaction(tr), handles_bytes(key, key_length), &future->arena,
+        &future->result.strings.array, &future->result.strings.count);
     return future;
 }
 
-FDBFuture *fdb_transaction_get_range(FDBTransaction *tr, uint8_t const *begin_key_name, int begin_key_name_length,
-                                     fdb_bool_t begin_or_equal, int begin_offset, uint8_t const *end_key_name,
-                                     int end_key_name_length, fdb_bool_t end_or_equal, int end_offset, int limit,
-                                     int target_bytes, FDBStreamingMode mode, int iteration, fdb_bool_t snapshot,
+FDBFuture *fdb_transaction_get_range(FDBTransaction *tr, uint8_t const *begin, int begin_length,
+                                     fdb_bool_t begin_or_equal, int begin_offset,
+                                     uint8_t const *end, int end_length, fdb_bool_t end_or_equal,
+                                     int end_offset, int limit, int target_bytes,
+                                     FDBStreamingMode mode, int iteration, fdb_bool_t snapshot,
                                      fdb_bool_t reverse) {
-    if (!tr || !handles_are_bytes(begin_key_name, begin_key_name_length) ||
-        !handles_are_bytes(end_key_name, end_key_name_length))
+    if (!tr || !handles_are_bytes(begin, begin_length) ||
+        !handles_are_bytes(end, end_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_ROWS);
     if (!future)
         return future_out_of_memory();
     struct range_arguments arguments = {
-        .begin = {handles_bytes(begin_key_name, begin_key_name_length), begin_or_equal != 0, begin_offset},
-        .end = {handles_bytes(end_key_name, end_key_name_length), end_or_equal != 0, end_offset},
+        .begin = {handles_bytes(begin, begin_length), begin_or_equal != 0, begin_offset},
+        .end = {handles_bytes(end, end_length), end_or_equal != 0, end_offset},
         .limit = limit,
         .target_bytes = target_bytes,
         .mode = (int)mode,
@@ -133,22 +143,23 @@ FDBFuture *fdb_transaction_get_range(FDBTransaction *tr, uint8_t const *begin_ke
         .snapshot = snapshot != 0,
         .reverse = reverse != 0,
     };
-    future->error = transaction_get_range(handles_transaction(tr), &arguments, &future->result.rows, &future->more);
+    future->error = transaction_get_range(handles_transaction(tr), &arguments,
+                                          &future->result.rows, &future->more);
     return future;
 }
 
-FDBFuture *fdb_transaction_get_estimated_range_size_bytes(FDBTransaction *tr, uint8_t const *begin_key_name,
-                                                          int begin_key_name_length, uint8_t const *end_key_name,
-                                                          int end_key_name_length) {
-    if (!tr || !handles_are_bytes(begin_key_name, begin_key_name_length) ||
-        !handles_are_bytes(end_key_name, end_key_name_length))
+FDBFuture *fdb_transaction_get_estimated_range_size_bytes(FDBTransaction *tr, uint8_t const *begin,
+                                                          int begin_length, uint8_t const *end,
+                                                          int end_length) {
+    if (!tr || !handles_are_bytes(begin, begin_length) ||
+        !handles_are_bytes(end, end_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_INT64);
     if (!future)
         return future_out_of_memory();
     future->error = transaction_get_estimated_range_size(
-        handles_transaction(tr), handles_bytes(begin_key_name, begin_key_name_length),
-        handles_bytes(end_key_name, end_key_name_length), &future->result.int64);
+        handles_transaction(tr), handles_bytes(begin, begin_length),
+        handles_bytes(end, end_length), &future->result.int64);
     return future;
 }
 
@@ -160,32 +171,33 @@ static void limit_split_points(struct rows *rows, int limit) {
     rows->count = limit + 2;
 }
 
-static FDBFuture *get_split_points(FDBTransaction *tr, const uint8_t *begin, int begin_length, const uint8_t *end,
-                                   int end_length, int64_t chunk_size, int limit) {
+static FDBFuture *get_split_points(FDBTransaction *tr, const uint8_t *begin, int begin_length,
+                                   const uint8_t *end, int end_length, int64_t chunk_size,
+                                   int limit) {
     if (!tr || !handles_are_bytes(begin, begin_length) || !handles_are_bytes(end, end_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_KEYS);
     if (!future)
         return future_out_of_memory();
-    future->error =
-        transaction_get_range_split_points(handles_transaction(tr), handles_bytes(begin, begin_length),
-                                           handles_bytes(end, end_length), chunk_size, &future->result.rows);
+    future->error = transaction_get_range_split_points(
+        handles_transaction(tr), handles_bytes(begin, begin_length),
+        handles_bytes(end, end_length), chunk_size, &future->result.rows);
     limit_split_points(&future->result.rows, limit);
     future_keep_keys(future);
     return future;
 }
 
-FDBFuture *fdb_transaction_get_range_split_points(FDBTransaction *tr, uint8_t const *begin_key_name,
-                                                  int begin_key_name_length, uint8_t const *end_key_name,
-                                                  int end_key_name_length, int64_t chunk_size) {
-    return get_split_points(tr, begin_key_name, begin_key_name_length, end_key_name, end_key_name_length, chunk_size,
+FDBFuture *fdb_transaction_get_range_split_points(FDBTransaction *tr, uint8_t const *begin,
+                                                  int begin_length, uint8_t const *end,
+                                                  int end_length, int64_t chunk_size) {
+    return get_split_points(tr, begin, begin_length, end, end_length, chunk_size,
                             -1);
 }
 
-FDBFuture *fdb_transaction_get_range_split_points_with_limit(FDBTransaction *tr, uint8_t const *begin_key_name,
-                                                             int begin_key_name_length, uint8_t const *end_key_name,
-                                                             int end_key_name_length, int64_t chunk_size, int limit) {
-    return get_split_points(tr, begin_key_name, begin_key_name_length, end_key_name, end_key_name_length, chunk_size,
+FDBFuture *fdb_transaction_get_range_split_points_with_limit(
+        FDBTransaction *tr, uint8_t const *begin, int begin_length, uint8_t const *end,
+        int end_length, int64_t chunk_size, int limit) {
+    return get_split_points(tr, begin, begin_length, end, end_length, chunk_size,
                             limit);
 }
 
@@ -195,7 +207,8 @@ FDBFuture *fdb_transaction_get_approximate_size(FDBTransaction *tr) {
     FDBFuture *future = future_create_ready(FUTURE_INT64);
     if (!future)
         return future_out_of_memory();
-    future->error = transaction_get_approximate_size(handles_transaction(tr), &future->result.int64);
+    struct transaction *transaction = handles_transaction(tr);
+    future->error = transaction_get_approximate_size(transaction, &future->result.int64);
     return future;
 }
 
@@ -224,7 +237,8 @@ FDBFuture *fdb_transaction_get_total_cost(FDBTransaction *tr) {
 /* ---- Writes ---- */
 
 /* True if the write can go on; else the misuse is kept for the commit. */
-static bool can_write(FDBTransaction *tr, const void *first, int first_length, const void *second, int second_length) {
+static bool can_write(FDBTransaction *tr, const void *first, int first_length, const void *second,
+                      int second_length) {
     if (!tr)
         return false;
     if (handles_are_bytes(first, first_length) && handles_are_bytes(second, second_length))
@@ -233,41 +247,42 @@ static bool can_write(FDBTransaction *tr, const void *first, int first_length, c
     return false;
 }
 
-void fdb_transaction_set(FDBTransaction *tr, uint8_t const *key_name, int key_name_length, uint8_t const *value,
-                         int value_length) {
-    if (can_write(tr, key_name, key_name_length, value, value_length))
-        transaction_set(handles_transaction(tr), handles_bytes(key_name, key_name_length),
+void fdb_transaction_set(FDBTransaction *tr, uint8_t const *key, int key_length,
+                         uint8_t const *value, int value_length) {
+    if (can_write(tr, key, key_length, value, value_length))
+        transaction_set(handles_transaction(tr), handles_bytes(key, key_length),
                         handles_bytes(value, value_length));
 }
 
-void fdb_transaction_atomic_op(FDBTransaction *tr, uint8_t const *key_name, int key_name_length, uint8_t const *param,
-                               int param_length, FDBMutationType operation_type) {
-    if (can_write(tr, key_name, key_name_length, param, param_length))
-        transaction_atomic_op(handles_transaction(tr), handles_bytes(key_name, key_name_length),
+void fdb_transaction_atomic_op(FDBTransaction *tr, uint8_t const *key, int key_length,
+                               uint8_t const *param, int param_length,
+                               FDBMutationType operation_type) {
+    if (can_write(tr, key, key_length, param, param_length))
+        transaction_atomic_op(handles_transaction(tr), handles_bytes(key, key_length),
                               handles_bytes(param, param_length), (int)operation_type);
 }
 
-void fdb_transaction_clear(FDBTransaction *tr, uint8_t const *key_name, int key_name_length) {
-    if (can_write(tr, key_name, key_name_length, NULL, 0))
-        transaction_clear(handles_transaction(tr), handles_bytes(key_name, key_name_length));
+void fdb_transaction_clear(FDBTransaction *tr, uint8_t const *key, int key_length) {
+    if (can_write(tr, key, key_length, NULL, 0))
+        transaction_clear(handles_transaction(tr), handles_bytes(key, key_length));
 }
 
-void fdb_transaction_clear_range(FDBTransaction *tr, uint8_t const *begin_key_name, int begin_key_name_length,
-                                 uint8_t const *end_key_name, int end_key_name_length) {
-    if (can_write(tr, begin_key_name, begin_key_name_length, end_key_name, end_key_name_length))
-        transaction_clear_range(handles_transaction(tr), handles_bytes(begin_key_name, begin_key_name_length),
-                                handles_bytes(end_key_name, end_key_name_length));
+void fdb_transaction_clear_range(FDBTransaction *tr, uint8_t const *begin, int begin_length,
+                                 uint8_t const *end, int end_length) {
+    if (can_write(tr, begin, begin_length, end, end_length))
+        transaction_clear_range(handles_transaction(tr), handles_bytes(begin, begin_length),
+                                handles_bytes(end, end_length));
 }
 
-fdb_error_t fdb_transaction_add_conflict_range(FDBTransaction *tr, uint8_t const *begin_key_name,
-                                               int begin_key_name_length, uint8_t const *end_key_name,
-                                               int end_key_name_length, FDBConflictRangeType type) {
-    if (!tr || !handles_are_bytes(begin_key_name, begin_key_name_length) ||
-        !handles_are_bytes(end_key_name, end_key_name_length))
+fdb_error_t fdb_transaction_add_conflict_range(FDBTransaction *tr, uint8_t const *begin,
+                                               int begin_length, uint8_t const *end, int end_length,
+                                               FDBConflictRangeType type) {
+    if (!tr || !handles_are_bytes(begin, begin_length) ||
+        !handles_are_bytes(end, end_length))
         return ERROR_CLIENT_INVALID_OPERATION;
     return transaction_add_conflict_range(handles_transaction(tr),
-                                          handles_bytes(begin_key_name, begin_key_name_length),
-                                          handles_bytes(end_key_name, end_key_name_length), (int)type);
+                                          handles_bytes(begin, begin_length),
+                                          handles_bytes(end, end_length), (int)type);
 }
 
 /* ---- What is answered later ---- */
@@ -294,13 +309,14 @@ FDBFuture *fdb_transaction_get_versionstamp(FDBTransaction *tr) {
     return future;
 }
 
-FDBFuture *fdb_transaction_watch(FDBTransaction *tr, uint8_t const *key_name, int key_name_length) {
-    if (!tr || !handles_are_bytes(key_name, key_name_length))
+FDBFuture *fdb_transaction_watch(FDBTransaction *tr, uint8_t const *key, int key_length) {
+    if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_pending(FUTURE_NOTHING, handles_transaction(tr));
     if (!future)
         return future_out_of_memory();
-    transaction_watch(handles_transaction(tr), handles_bytes(key_name, key_name_length), future_completion(future));
+    transaction_watch(handles_transaction(tr), handles_bytes(key, key_length),
+                      future_completion(future));
     return future;
 }
 

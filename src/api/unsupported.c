@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an embedded database cannot mean: tenants, blob granules, mapped ranges, the care of a cluster's machines. Bindings look these functions up when they are loaded,
- * so all exist; each answers at once with UNSUPPORTED_OPERATION, touches no output and reads none of its arguments.
+ * What an embedded database cannot mean: tenants, blob granules, mapped ranges, the care of a
+ * cluster's machines. Bindings look these functions up when they are loaded, so all exist; each
+ * answers at once with UNSUPPORTED_OPERATION, touches no output and reads none of its arguments.
  *
- * A tenant can be opened, as many programs do before they know whether they will use it; its transactions are real transactions on a database that answers
- * everything with TENANTS_DISABLED.
+ * A tenant can be opened, as many programs do before they know whether they will use it; its
+ * transactions are real transactions on a database that answers everything with TENANTS_DISABLED.
  *
  * An FDBResult is a future that is born ready and holds an error. Threads: any.
  */
@@ -14,7 +15,8 @@
 #include "api/place.h"
 #include "util/memory.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* nothing below looks at what it is asked to do */
+/* Nothing below looks at what it is asked to do. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static FDBFuture *unsupported(void) {
     return future_create_failed(ERROR_UNSUPPORTED_OPERATION);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of files. Used when a database is opened, never after: the engine works with the names it was given then, so a later change of the working
- * directory does not matter. Threads: any. Failure: an error, outputs untouched.
+ * Names of files. Used when a database is opened, never after: the engine works with the names it
+ * was given then, so a later change of the working directory does not matter. Threads: any.
+ * Failure: an error, outputs untouched.
  */
 #include "os/path.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of files: making them absolute, finding out that two name the same directory, reading a small one. */
+/*
+ * Names of files: making them absolute, finding out that two name the same directory, reading a
+ * small one.
+ */
 #ifndef KEEL_OS_PATH_H
 #define KEEL_OS_PATH_H
 
@@ -9,13 +12,18 @@
 
 enum { OS_PATH_BYTES_MAX = 4096 };
 
-/* `path` if it is absolute, else below the working directory of this moment. IO_ERROR if it does not fit. */
+/*
+ * `path` if it is absolute, else below the working directory of this moment. IO_ERROR if it does
+ * not fit.
+ */
 fdb_error_t os_path_absolute(const char *path, char absolute[OS_PATH_BYTES_MAX]);
 
 /* The one name of an existing file without links and dots. FILE_NOT_FOUND, IO_ERROR. */
 fdb_error_t os_path_real(const char *path, char real[OS_PATH_BYTES_MAX]);
 
-/* Reads the first `capacity` bytes of a file that need not be writable. FILE_NOT_FOUND, IO_ERROR. */
+/*
+ * Reads the first `capacity` bytes of a file that need not be writable. FILE_NOT_FOUND, IO_ERROR.
+ */
 fdb_error_t os_path_read(const char *path, char *buffer, size_t capacity, size_t *length);
 
 #endif

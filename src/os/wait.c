@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting on a word: the futex of Linux, private to the process. Costs nothing while nobody waits, no memory but the word itself, and one
- * system call to sleep or to wake. All failures mean "look again" (EAGAIN, EINTR) or "nobody is there" (EFAULT on memory that was given back after its
+ * Waiting on a word: the futex of Linux, private to the process. Costs nothing while nobody waits,
+ * no memory but the word itself, and one system call to sleep or to wake. All failures mean "look
+ * again" (EAGAIN, EINTR) or "nobody is there" (EFAULT on memory that was given back after its
  * waiters had seen the change), so none is reported.
  */
 #include "os/wait.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping on a word of memory until another thread changes it: the least a future needs to be waited for. */
+/*
+ * Sleeping on a word of memory until another thread changes it: the least a future needs to be
+ * waited for.
+ */
 #ifndef KEEL_OS_WAIT_H
 #define KEEL_OS_WAIT_H
 
@@ -7,12 +10,16 @@
 #include <stdint.h>
 
 /*
- * Sleeps if *word still holds `expected`, until os_wait_wake is called on the same word. Returns at once otherwise, and may return for no reason: callers
- * look again. The order of memory is that of the caller's own atomic operations.
+ * Sleeps if *word still holds `expected`, until os_wait_wake is called on the same word. Returns at
+ * once otherwise, and may return for no reason: callers look again. The order of memory is that of
+ * the caller's own atomic operations.
  */
 void os_wait(_Atomic uint32_t *word, uint32_t expected);
 
-/* Wakes every thread in os_wait on this word. The word may be gone by then: only its address is used. */
+/*
+ * Wakes every thread in os_wait on this word. The word may be gone by then: only its address is
+ * used.
+ */
 void os_wait_wake(_Atomic uint32_t *word);
 
 #endif

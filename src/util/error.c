@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts and classes of error codes. Both are pure functions of the code over the table in error_table.h, callable from any thread at any
- * time, before an API version is selected too.
+ * Texts and classes of error codes. Both are pure functions of the code over the table in
+ * error_table.h, callable from any thread at any time, before an API version is selected too.
  *
  * A retry loop asks three questions about the error of a commit:
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures without a database: pending ones are answered by the test itself. The network thread is a thread in loop_run.
+ * Futures without a database: pending ones are answered by the test itself. The network thread is a
+ * thread in loop_run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -158,7 +159,8 @@ static void memory_is_released_by_count(void **state) {
     assert_int_equal(bytes[1998], 'x');
     assert_int_equal(fdb_future_get_error(future), 0);
     fdb_future_release_memory(future);
-    assert_int_equal(fdb_future_get_value(future, &present, &bytes, &length), ERROR_FUTURE_RELEASED);
+    assert_int_equal(fdb_future_get_value(future, &present, &bytes, &length),
+                     ERROR_FUTURE_RELEASED);
     assert_int_equal(fdb_future_get_error(future), ERROR_FUTURE_RELEASED);
     assert_int_equal(fdb_future_is_ready(future), 1);
     fdb_future_release_memory(future);
@@ -243,7 +245,8 @@ static void cancel_answers_once(void **state) {
     assert_int_equal(fdb_future_get_error(future), ERROR_OPERATION_CANCELLED);
     fdb_future_cancel(future);
     fdb_future_destroy(future);
-    fdb_future_destroy(future_create_pending(FUTURE_NOTHING, NULL)); /* leaks nothing: see the sanitizers */
+    /* Leaks nothing: see the sanitizers. */
+    fdb_future_destroy(future_create_pending(FUTURE_NOTHING, NULL));
 }
 
 static void callback_of_a_ready_future_runs_inline(void **state) {
@@ -324,7 +327,8 @@ static void block_on_network(struct loop_task *task) {
 static void blocking_on_the_network_thread_is_refused(void **state) {
     (void)state;
     FDBFuture *pending = future_create_pending(FUTURE_NOTHING, NULL), *ready = value_future("v");
-    struct blocked_task tasks[2] = {{{block_on_network, NULL}, pending, -1}, {{block_on_network, NULL}, ready, -1}};
+    struct blocked_task tasks[2] =
+        {{{block_on_network, NULL}, pending, -1}, {{block_on_network, NULL}, ready, -1}};
     for (int i = 0; i < 2; i++) {
         loop_post(&tasks[i].task);
         while (tasks[i].error == -1)

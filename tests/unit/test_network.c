@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of the network, in the order in which a process goes through it: the tests share that one life and run from top to bottom.
+ * The life of the network, in the order in which a process goes through it: the tests share that
+ * one life and run from top to bottom.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,11 +19,13 @@
 #include "util/error.h"
 
 static fdb_error_t set_text(int option, const char *text) {
-    return fdb_network_set_option((FDBNetworkOption)option, (const uint8_t *)text, text ? (int)strlen(text) : 0);
+    int length = text ? (int)strlen(text) : 0;
+    return fdb_network_set_option((FDBNetworkOption)option, (const uint8_t *)text, length);
 }
 
 static fdb_error_t set_int(int option, int64_t number) {
-    return fdb_network_set_option((FDBNetworkOption)option, (const uint8_t *)&number, sizeof number);
+    return fdb_network_set_option((FDBNetworkOption)option, (const uint8_t *)&number,
+                                  sizeof number);
 }
 
 static void hook(void *parameter) {
@@ -105,7 +108,8 @@ static void options_are_known_by_number_and_type(void **state) {
     static const int unknown[] = {-1, 0, 44, 56, 84, 999, 1003};
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         assert_int_equal(set_text(unknown[i], NULL), ERROR_INVALID_OPTION);
-    static const int without_value[] = {37, 38, 48, 49, 55, 60, 61, 64, 67, 68, 69, 70, 71, 72, 80, 81, 1001};
+    static const int without_value[] =
+        {37, 38, 48, 49, 55, 60, 61, 64, 67, 68, 69, 70, 71, 72, 80, 81, 1001};
     for (size_t i = 0; i < sizeof without_value / sizeof *without_value; i++) {
         assert_int_equal(set_text(without_value[i], NULL), 0);
         assert_int_equal(set_text(without_value[i], ""), 0);
@@ -133,24 +137,31 @@ static void option_values_are_checked(void **state) {
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
         assert_int_equal(set_int(ranges[i].option, ranges[i].least), 0);
         assert_int_equal(set_int(ranges[i].option, ranges[i].most), 0);
-        assert_int_equal(set_int(ranges[i].option, ranges[i].least - 1), ERROR_INVALID_OPTION_VALUE);
+        assert_int_equal(set_int(ranges[i].option, ranges[i].least - 1),
+                         ERROR_INVALID_OPTION_VALUE);
         if (ranges[i].most < INT64_MAX)
-            assert_int_equal(set_int(ranges[i].option, ranges[i].most + 1), ERROR_INVALID_OPTION_VALUE);
+            assert_int_equal(set_int(ranges[i].option, ranges[i].most + 1),
+                             ERROR_INVALID_OPTION_VALUE);
         assert_int_equal(set_text(ranges[i].option, "1234"), ERROR_INVALID_OPTION_VALUE);
         assert_int_equal(set_text(ranges[i].option, NULL), ERROR_INVALID_OPTION_VALUE);
     }
     assert_int_equal(set_text(FDB_NET_OPTION_TRACE_FORMAT, "json"), 0);
     assert_int_equal(set_text(FDB_NET_OPTION_TRACE_FORMAT, "csv"), ERROR_INVALID_OPTION_VALUE);
     assert_int_equal(set_text(FDB_NET_OPTION_TRACE_CLOCK_SOURCE, "realtime"), 0);
-    assert_int_equal(set_text(FDB_NET_OPTION_TRACE_CLOCK_SOURCE, "sun"), ERROR_INVALID_OPTION_VALUE);
+    assert_int_equal(set_text(FDB_NET_OPTION_TRACE_CLOCK_SOURCE, "sun"),
+                     ERROR_INVALID_OPTION_VALUE);
     assert_int_equal(set_text(FDB_NET_OPTION_TRACE_FILE_IDENTIFIER, "a_1"), 0);
-    assert_int_equal(set_text(FDB_NET_OPTION_TRACE_FILE_IDENTIFIER, "a-1"), ERROR_INVALID_OPTION_VALUE);
+    assert_int_equal(set_text(FDB_NET_OPTION_TRACE_FILE_IDENTIFIER, "a-1"),
+                     ERROR_INVALID_OPTION_VALUE);
     assert_int_equal(set_text(FDB_NET_OPTION_DISTRIBUTED_CLIENT_TRACER, "none"), 0);
-    assert_int_equal(set_text(FDB_NET_OPTION_DISTRIBUTED_CLIENT_TRACER, "all"), ERROR_INVALID_OPTION_VALUE);
+    assert_int_equal(set_text(FDB_NET_OPTION_DISTRIBUTED_CLIENT_TRACER, "all"),
+                     ERROR_INVALID_OPTION_VALUE);
     assert_int_equal(set_text(FDB_NET_OPTION_KNOB, "a=b"), 0);
     assert_int_equal(set_text(FDB_NET_OPTION_KNOB, "a"), ERROR_INVALID_OPTION_VALUE);
-    assert_int_equal(set_text(FDB_NET_OPTION_EXTERNAL_CLIENT_LIBRARY, "/nowhere/x.so"), ERROR_FILE_NOT_FOUND);
-    assert_int_equal(set_text(FDB_NET_OPTION_EXTERNAL_CLIENT_LIBRARY, ""), ERROR_INVALID_OPTION_VALUE);
+    assert_int_equal(set_text(FDB_NET_OPTION_EXTERNAL_CLIENT_LIBRARY, "/nowhere/x.so"),
+                     ERROR_FILE_NOT_FOUND);
+    assert_int_equal(set_text(FDB_NET_OPTION_EXTERNAL_CLIENT_LIBRARY, ""),
+                     ERROR_INVALID_OPTION_VALUE);
     assert_int_equal(fdb_network_set_option(FDB_NET_OPTION_TRACE_ENABLE, (const uint8_t *)"x", -1),
                      ERROR_INVALID_OPTION_VALUE);
 }
@@ -161,7 +172,8 @@ static void the_setup_happens_once(void **state) {
     (void)state;
     assert_int_equal(fdb_setup_network(), 0);
     assert_int_equal(fdb_setup_network(), ERROR_NETWORK_ALREADY_SETUP);
-    assert_int_equal(set_text(FDB_NET_OPTION_CALLBACKS_ON_EXTERNAL_THREADS, NULL), ERROR_INVALID_OPTION);
+    assert_int_equal(set_text(FDB_NET_OPTION_CALLBACKS_ON_EXTERNAL_THREADS, NULL),
+                     ERROR_INVALID_OPTION);
     assert_int_equal(set_text(FDB_NET_OPTION_TRACE_LOG_GROUP, "late"), 0);
 }
 
@@ -193,7 +205,8 @@ static _Atomic bool task_ran;
 
 static void task(struct loop_task *self) {
     (void)self;
-    if (fdb_add_network_thread_completion_hook(second_hook, NULL)) /* from inside the network thread */
+    /* From inside the network thread. */
+    if (fdb_add_network_thread_completion_hook(second_hook, NULL))
         abort();
     task_ran = true;
 }
@@ -202,7 +215,8 @@ static void the_network_runs_until_stopped(void **state) {
     (void)state;
     struct loop_task posted = {task, NULL};
     assert_int_equal(fdb_add_network_thread_completion_hook(first_hook, &hooks_called), 0);
-    assert_int_equal(fdb_add_network_thread_completion_hook(NULL, NULL), ERROR_CLIENT_INVALID_OPERATION);
+    assert_int_equal(fdb_add_network_thread_completion_hook(NULL, NULL),
+                     ERROR_CLIENT_INVALID_OPERATION);
     assert_int_equal(os_thread_start(&network, "network", run, NULL), 0);
     loop_post(&posted);
     while (!task_ran)

@@ -146,7 +146,8 @@ static void a_failed_place_answers_everything(void **state) {
     struct database_status status;
     assert_int_equal(answer(place), ERROR_TENANTS_DISABLED);
     assert_int_equal(database_check_read_version(place, 1), ERROR_TENANTS_DISABLED);
-    assert_int_equal(database_get(place, 1, BYTES_LITERAL("k"), &arena, &value, &flag), ERROR_TENANTS_DISABLED);
+    assert_int_equal(database_get(place, 1, BYTES_LITERAL("k"), &arena, &value, &flag),
+                     ERROR_TENANTS_DISABLED);
     assert_int_equal(database_get_range(place, &range, &rows, &flag), ERROR_TENANTS_DISABLED);
     assert_int_equal(database_watch(place, &watch), ERROR_TENANTS_DISABLED);
     assert_int_equal(database_estimate_bytes(place, BYTES_LITERAL(""), BYTES_LITERAL("z"), &bytes),
@@ -218,7 +219,8 @@ static bool has_key(struct database *place, const char *key) {
     bool present = false;
     int64_t version;
     assert_int_equal(database_get_read_version(place, &version), 0);
-    assert_int_equal(database_get(place, version, bytes_make(key, strlen(key)), &arena, &value, &present), 0);
+    assert_int_equal(database_get(place, version, bytes_make(key, strlen(key)), &arena, &value,
+                                  &present), 0);
     arena_free(&arena);
     return present;
 }
