@@ -7,7 +7,6 @@
 #include "support.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 struct group {
     const char *name;
@@ -51,10 +50,20 @@ static bool wanted(const char *name, int count, char **names) {
     return count < 2;
 }
 
+static int run_as_child(const char *name) {
+    int result = child_main(name);
+    if (result < 0) {
+        result = legacy_child_main(name);
+    }
+    if (result < 0) {
+        result = embedded_child_main(name);
+    }
+    return result < 0 ? 3 : result;
+}
+
 int main(int count, char **arguments) {
     if (count == 3 && strcmp(arguments[1], "--child") == 0) {
-        int result = child_main(arguments[2]);
-        return result >= 0 ? result : legacy_child_main(arguments[2]);
+        return run_as_child(arguments[2]);
     }
     run_begin();
     int failures = 0;

@@ -68,18 +68,36 @@ static void choose_database(void) {
     snprintf(database_path, sizeof database_path, "%s/database", temporary_directory);
 }
 
-void run_begin(void) {
+void run_prepare(void) {
     choose_database();
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(run_prefix, sizeof run_prefix, "conformance/%lx%lx%x/", (unsigned long)now.tv_sec,
              (unsigned long)now.tv_nsec, (unsigned)getpid());
-    die_on(fdb_select_api_version(740), "fdb_select_api_version");
-    die_on(fdb_setup_network(), "fdb_setup_network");
+    snprintf(test_prefix, sizeof test_prefix, "%s", run_prefix);
+}
+
+void run_start_network(void) {
     if (pthread_create(&network_thread, NULL, run_network, NULL)) {
         exit(2);
     }
+}
+
+void run_stop_network(void) {
+    die_on(fdb_stop_network(), "fdb_stop_network");
+    pthread_join(network_thread, NULL);
+}
+
+void run_begin_at(int runtime_version, int header_version) {
+    run_prepare();
+    die_on(fdb_select_api_version_impl(runtime_version, header_version), "select API version");
+    die_on(fdb_setup_network(), "fdb_setup_network");
+    run_start_network();
     die_on(fdb_create_database(database_path, &test_database), "fdb_create_database");
+}
+
+void run_begin(void) {
+    run_begin_at(740, 740);
 }
 
 static void remove_temporary_directory(void) {
@@ -90,16 +108,19 @@ static void remove_temporary_directory(void) {
     }
 }
 
+void run_clean_up(void) {
+    if (embedded) {
+        remove_temporary_directory();
+    }
+}
+
 void run_end(void) {
     snprintf(test_prefix, sizeof test_prefix, "%s", run_prefix);
     void *state = NULL;
     test_end(&state);
     fdb_database_destroy(test_database);
-    die_on(fdb_stop_network(), "fdb_stop_network");
-    pthread_join(network_thread, NULL);
-    if (embedded) {
-        remove_temporary_directory();
-    }
+    run_stop_network();
+    run_clean_up();
 }
 
 bool run_is_embedded(void) {

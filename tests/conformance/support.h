@@ -88,9 +88,17 @@ struct bytes {
 
 extern FDBDatabase *test_database;
 
-/* Selects API version 740, starts the network, opens the database. Aborts the run on failure. */
+/* Selects API version 740, starts the network, opens the database. Ends the process on failure. */
 void run_begin(void);
+/* Removes the run's keys, closes, stops the network, removes the temporary directory. */
 void run_end(void);
+
+/* The same in pieces, for children. run_prepare chooses database and key prefix. */
+void run_prepare(void);
+void run_begin_at(int runtime_version, int header_version);
+void run_start_network(void);
+void run_stop_network(void);
+void run_clean_up(void);
 
 /* Whether the suite opened its own embedded database. */
 bool run_is_embedded(void);
@@ -282,8 +290,9 @@ int group_concurrency(void);
 int group_processes(void);
 int group_embedded_only(void);
 
-/* The other side of run_child, in processes.c and legacy.c; 0 is success, -1 unknown name. */
+/* The other side of run_child, one a file; 0 is success, -1 an unknown name. */
 int child_main(const char *name);
 int legacy_child_main(const char *name);
+int embedded_child_main(const char *name);
 
 #endif
