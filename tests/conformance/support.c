@@ -25,8 +25,8 @@ extern char **environ;
 FDBDatabase *test_database;
 
 static pthread_t network_thread;
-static char temporary_directory[64];
-static char database_path[512];
+static char temporary_directory[512];
+static char database_path[600];
 static bool embedded;
 static char run_prefix[64];
 static char test_prefix[96];
@@ -60,7 +60,9 @@ static void choose_database(void) {
         return;
     }
     embedded = true;
-    snprintf(temporary_directory, sizeof temporary_directory, "/tmp/conformance-XXXXXX");
+    const char *parent = getenv("TMPDIR");
+    snprintf(temporary_directory, sizeof temporary_directory, "%.480s/conformance-XXXXXX",
+             parent && *parent ? parent : "/tmp");
     if (!mkdtemp(temporary_directory)) {
         perror("conformance: mkdtemp");
         exit(2);
@@ -102,7 +104,7 @@ void run_begin(void) {
 
 static void remove_temporary_directory(void) {
     char command[sizeof temporary_directory + 16];
-    snprintf(command, sizeof command, "rm -rf %s", temporary_directory);
+    snprintf(command, sizeof command, "rm -rf '%s'", temporary_directory);
     if (system(command)) {
         fprintf(stderr, "conformance: %s is left behind\n", temporary_directory);
     }
@@ -146,7 +148,8 @@ static char **environment_with(const char *entry) {
     char **environment = scratch((count + 2) * sizeof *environment);
     memcpy(environment, environ, count * sizeof *environment);
     if (entry) {
-        environment[count++] = strdup(entry);
+        environment[count] = strcpy(scratch(strlen(entry) + 1), entry);
+        count++;
     }
     environment[count] = NULL;
     return environment;
