@@ -21,8 +21,6 @@ enum {
     RETRY_US = 1000000,
 };
 
-static const int64_t LEASE_VERSIONS = 600LL * VERSIONS_PER_SECOND;
-
 void checkpoint_rotate_if_due(struct engine *engine) {
     uint64_t bytes = window_newest_bytes(engine->window);
     if (bytes == 0) {

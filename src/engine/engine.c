@@ -23,8 +23,6 @@
 #include "os/clock.h"
 #include "util/memory.h"
 
-static const int64_t LEASE_AT_OPEN = 600LL * VERSIONS_PER_SECOND;
-
 /* Leaves a text for people in *message, if nobody did before. */
 __attribute__((format(printf, 2, 3))) static void explain(char **message, const char *format, ...) {
     if (*message)
@@ -197,10 +195,12 @@ static fdb_error_t open_lease(struct engine *engine, bool exists, int64_t last_v
     fdb_error_t error = join(engine->path, "clock.keel", path, message);
     if (error)
         return error;
-    if (exists) /* opened and checked before anything else */
-        last_version = engine->lease.ceiling > last_version ? engine->lease.ceiling : last_version;
+    if (exists) { /* opened and checked before anything else */
+        int64_t leased = engine->lease.ceiling + (engine->lease.one_slot_lost ? 2 * LEASE_VERSIONS : 0);
+        last_version = leased > last_version ? leased : last_version;
+    }
     int64_t start = last_version + 1;
-    int64_t ceiling = start + LEASE_AT_OPEN;
+    int64_t ceiling = start + LEASE_VERSIONS;
     error = exists ? lease_raise(&engine->lease, ceiling)
                    : lease_create(engine->path, path, ceiling, &engine->lease);
     if (error) {
@@ -274,7 +274,7 @@ static fdb_error_t open_memory(struct engine *engine) {
     struct base_options options = {.snapshots_max = READERS_MAX};
     fdb_error_t error = base_memory_open(&options, &engine->base);
     if (!error)
-        version_clock_init(&engine->clock, 1 + LEASE_AT_OPEN, INT64_MAX / 2, engine->options.lifetime_us);
+        version_clock_init(&engine->clock, 1 + LEASE_VERSIONS, INT64_MAX / 2, engine->options.lifetime_us);
     return error;
 }
 

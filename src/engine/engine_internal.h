@@ -24,6 +24,9 @@
 #include "engine/window.h"
 #include "os/thread.h"
 
+/* How far above the present version the ceiling on disk is raised at a time: ten minutes. */
+#define LEASE_VERSIONS (600LL * VERSIONS_PER_SECOND)
+
 /* The queue of commits and the right to work on it. */
 struct pipeline {
     os_mutex lock;

@@ -37,13 +37,14 @@ static void encode(const struct lease *lease, uint8_t slot[SLOT_BYTES]) {
 
 /* Takes a slot over into *lease if it is whole and newer than what is there. */
 static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, bool *ours) {
-    if (memcmp(slot, MAGIC, 8) != 0)
-        return ERROR_SUCCESS;
-    *ours = true;
-    if (coding_get_u32(slot + 8) > LEASE_FORMAT)
+    bool magic = memcmp(slot, MAGIC, 8) == 0;
+    *ours |= magic;
+    if (magic && coding_get_u32(slot + 8) > LEASE_FORMAT)
         return ERROR_FORMAT_NEWER;
-    if (coding_get_u64(slot + 48) != checksum(bytes_make(slot, 48), 0))
+    if (!magic || coding_get_u64(slot + 48) != checksum(bytes_make(slot, 48), 0)) {
+        lease->one_slot_lost = true;
         return ERROR_SUCCESS;
+    }
     uint64_t sequence = coding_get_u64(slot + 16);
     if (sequence <= lease->sequence)
         return ERROR_SUCCESS;
@@ -83,9 +84,20 @@ fdb_error_t lease_open(const char *path, struct lease *lease) {
     return ERROR_SUCCESS;
 }
 
+static fdb_error_t write_slot(struct lease *lease) {
+    uint8_t slot[SLOT_BYTES];
+    encode(lease, slot);
+    return os_file_write(&lease->file, (lease->sequence & 1) * SLOT_DISTANCE, bytes_make(slot, SLOT_BYTES));
+}
+
+/* Both slots, so that from the first moment the loss of one is survived. */
 static fdb_error_t write_new(struct lease *lease) {
     fdb_error_t error = os_file_preallocate(&lease->file, FILE_BYTES);
-    return error ? error : lease_raise(lease, lease->ceiling);
+    while (!error && lease->sequence < 2) {
+        lease->sequence++;
+        error = write_slot(lease);
+    }
+    return error ? error : os_file_sync(&lease->file);
 }
 
 fdb_error_t lease_create(const char *directory, const char *path, int64_t ceiling, struct lease *lease) {
@@ -114,9 +126,7 @@ fdb_error_t lease_raise(struct lease *lease, int64_t ceiling) {
     struct lease raised = *lease;
     raised.sequence++;
     raised.ceiling = ceiling;
-    uint8_t slot[SLOT_BYTES];
-    encode(&raised, slot);
-    fdb_error_t error = os_file_write(&lease->file, (raised.sequence & 1) * SLOT_DISTANCE, bytes_make(slot, SLOT_BYTES));
+    fdb_error_t error = write_slot(&raised);
     if (!error)
         error = os_file_sync(&lease->file);
     if (!error)

@@ -14,6 +14,7 @@ struct lease {
     struct os_file file;
     uint64_t sequence; /* of the newest slot */
     int64_t ceiling;
+    bool one_slot_lost; /* the other slot counts: the true ceiling may be one raise higher */
     uint8_t database_id[16];
 };
 
