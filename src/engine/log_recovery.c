@@ -9,6 +9,7 @@
  *               before it is in the base and need not be read
  *   3. walk     from there record by record, each naming the version of the one before. Where a
  *               segment has no further valid record the chain must go on with the first record of a later one
+ *               (no segment at all is right only while the base is empty: a log keeps its last one)
  *   4. verify   where the chain ends, nothing valid may lie behind: what has a valid record after it was
  *               synced once, so it is damage; what has none is the torn last batch, which nobody was told of
  *   5. settle   the last record is written again with zeros behind it, and synced
@@ -562,6 +563,11 @@ fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_funct
         error = walk(&recovery, start);
     if (!error)
         error = verify_end(&recovery);
+    if (!error && !log->segments && after_version > 0) {
+        explain(&recovery, "%s: no log segment is left, but the base is at version %lld", log->directory,
+                (long long)after_version);
+        error = ERROR_DATABASE_DAMAGED;
+    }
     if (!error && log->segments)
         error = settle(&recovery, start);
     if (!error && recovery.directory_exists)

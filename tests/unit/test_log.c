@@ -389,6 +389,10 @@ static void missing_segments_are_reported(void **state) {
         missing.count--;
         expect_refusal(&missing, ERROR_DATABASE_DAMAGED, "missing");
     }
+    /* None left, though the base has had something from the log. */
+    struct image nothing = {.count = 0};
+    released = model[0].version;
+    expect_refusal(&nothing, ERROR_DATABASE_DAMAGED, "no log segment is left");
     image_free(&image);
 }
 
