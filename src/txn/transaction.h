@@ -27,6 +27,8 @@ struct completion {
     void (*done)(struct completion *completion, fdb_error_t error);
     struct completion *previous, *next; /* the transaction's own */
     struct transaction *transaction;    /* likewise */
+    int kind;                           /* likewise */
+    fdb_error_t error;                  /* likewise */
 };
 
 struct versionstamp_completion {
