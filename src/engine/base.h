@@ -28,7 +28,6 @@ struct base_methods {
     fdb_error_t (*seek_before)(struct base_snapshot *snapshot, struct bytes key, bool *found);
     fdb_error_t (*next)(struct base_snapshot *snapshot, bool *found);
     fdb_error_t (*previous)(struct base_snapshot *snapshot, bool *found);
-    fdb_error_t (*current)(struct base_snapshot *snapshot, struct bytes *key, struct bytes *value);
     fdb_error_t (*estimate_bytes)(struct base_snapshot *snapshot, struct bytes begin, struct bytes end, int64_t *bytes);
 
     fdb_error_t (*write_begin)(struct base *base);
@@ -47,6 +46,8 @@ struct base {
 
 struct base_snapshot {
     const struct base_methods *methods;
+    struct bytes key; /* the row the cursor stands on; the methods that move it leave it here, so that reading it costs no call */
+    struct bytes value;
 };
 
 struct base_options {
@@ -101,7 +102,9 @@ static inline fdb_error_t base_next(struct base_snapshot *snapshot, bool *found)
 static inline fdb_error_t base_previous(struct base_snapshot *snapshot, bool *found) { return snapshot->methods->previous(snapshot, found); }
 /* The row the cursor stands on. */
 static inline fdb_error_t base_current(struct base_snapshot *snapshot, struct bytes *key, struct bytes *value) {
-    return snapshot->methods->current(snapshot, key, value);
+    *key = snapshot->key;
+    *value = snapshot->value;
+    return ERROR_SUCCESS;
 }
 
 /* About the bytes of keys and values in a range: exact when it is small, extrapolated from samples or tree depth when large. */

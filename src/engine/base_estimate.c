@@ -212,7 +212,7 @@ static fdb_error_t spread(struct estimate *e, struct segment *segments, int *cou
 static fdb_error_t estimate_segment(struct estimate *e, struct segment whole, double *bytes) {
     struct segment segments[STRATA] = {whole};
     int count = 1;
-    double sum = 0, part;
+    double sum = 0, part = 0;
     for (int round = 0; round < 8 && count && count <= STRATA / 2; round++) {
         fdb_error_t error = spread(e, segments, &count, &sum);
         if (error)

@@ -125,9 +125,7 @@ struct lmdb_snapshot {
     size_t transaction_id;          /* the LMDB transaction whose version is cached below; 0 is none */
     int64_t version;
 
-    /* The row the cursor stands on. */
-    struct bytes key;
-    struct bytes value;
+    /* The cursor: where the row in `snapshot` is. */
     uint64_t below; /* the row is an entry's own value, and this sub-tree follows it; else 0 */
     unsigned depth; /* sub-trees entered: 0 is the root */
     uint64_t subtrees[DEPTH_MAX + 1]; /* [depth] is the node the cursor is in, [0] is 0 */
@@ -442,13 +440,13 @@ static int climb(struct lmdb_snapshot *s, MDB_val *key, MDB_val *value) {
 /* The cursor's entry is the row. */
 static void row_take(struct lmdb_snapshot *s, MDB_val key, struct bytes value, uint64_t below) {
     size_t prefix = s->depth ? SUBTREE_PREFIX_BYTES : ROOT_PREFIX_BYTES;
-    s->key = skip(view(key), prefix);
-    s->value = value;
+    s->snapshot.key = skip(view(key), prefix);
+    s->snapshot.value = value;
     s->below = below;
     if (s->depth) {
         size_t offset = path_offset(s->depth);
-        memcpy(s->path + offset, s->key.data, s->key.length);
-        s->key = bytes_make(s->path, offset + s->key.length);
+        memcpy(s->path + offset, s->snapshot.key.data, s->snapshot.key.length);
+        s->snapshot.key = bytes_make(s->path, offset + s->snapshot.key.length);
     }
 }
 
@@ -495,12 +493,15 @@ static fdb_error_t settle(struct lmdb_snapshot *s, bool forward, int result, MDB
 }
 
 /*
- * Follows a key that is longer than a chunk down the trie for as long as there are sub-trees for it. On return *rest is what is left of the key in
- * the node reached, `buffer` holds the LMDB key of its first chunk, and if *on_entry the cursor stands on the entry of exactly that
- * chunk, which has no sub-tree though the key is longer.
+ * Begins a seek: follows a key that is longer than a chunk down the trie for as long as there are sub-trees for it. On return *rest is what is left
+ * of it in the node reached. If *on_entry, the cursor stands on the entry of exactly its next chunk, read into *key and *value, which
+ * has no sub-tree though the key is longer. Else *key, in `buffer`, is where to look in that node.
  */
 static fdb_error_t follow(struct lmdb_snapshot *s, uint8_t buffer[LMDB_KEY_BYTES], struct bytes *rest, MDB_val *key, MDB_val *value,
                           bool *on_entry) {
+    int ready = shallow_ready(s);
+    if (ready)
+        return error_of(ready);
     *on_entry = false;
     s->depth = 0;
     while (rest->length > chunk_bytes_max(node_of(s))) {
@@ -526,41 +527,48 @@ static fdb_error_t follow(struct lmdb_snapshot *s, uint8_t buffer[LMDB_KEY_BYTES
     return ERROR_SUCCESS;
 }
 
+/*
+ * Most rows: the root's cursor was moved, with this outcome, to an entry of the root that is a bare value. Takes it as the row. False: settle
+ * must find the row.
+ */
+static inline bool take_short(struct lmdb_snapshot *s, int result, MDB_val key, MDB_val value, bool *found) {
+    const uint8_t *data = key.mv_data;
+    if (result || s->depth || key.mv_size >= LMDB_KEY_BYTES || data[0] != NODE_ROOT)
+        return false;
+    s->snapshot.key = bytes_make(data + ROOT_PREFIX_BYTES, key.mv_size - ROOT_PREFIX_BYTES);
+    s->snapshot.value = view(value);
+    s->below = 0;
+    *found = true;
+    return true;
+}
+
 static fdb_error_t lmdb_seek(struct base_snapshot *snapshot, struct bytes rest, bool *found) {
     struct lmdb_snapshot *s = snapshot_of(snapshot);
-    int result = shallow_ready(s);
-    if (result)
-        return error_of(result);
     uint8_t buffer[LMDB_KEY_BYTES];
     MDB_val key, value;
     bool on_entry;
     fdb_error_t error = follow(s, buffer, &rest, &key, &value, &on_entry);
     if (error)
         return error;
-    if (!on_entry)
-        key = entry_key(buffer, node_of(s), rest);
-    result = mdb_cursor_get(cursor_of(s), &key, &value, on_entry ? MDB_NEXT : MDB_SET_RANGE);
-    return settle(s, true, result, key, value, found);
+    int result = mdb_cursor_get(cursor_of(s), &key, &value, on_entry ? MDB_NEXT : MDB_SET_RANGE);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, true, result, key, value, found);
 }
 
 static fdb_error_t lmdb_seek_before(struct base_snapshot *snapshot, struct bytes rest, bool *found) {
     struct lmdb_snapshot *s = snapshot_of(snapshot);
-    int result = shallow_ready(s);
-    if (result)
-        return error_of(result);
     uint8_t buffer[LMDB_KEY_BYTES];
     MDB_val key, value;
     bool on_entry;
     fdb_error_t error = follow(s, buffer, &rest, &key, &value, &on_entry);
     if (error)
         return error;
+    int result = MDB_SUCCESS;
     if (!on_entry) {
-        key = entry_key(buffer, node_of(s), rest);
         result = mdb_cursor_get(cursor_of(s), &key, &value, MDB_SET_RANGE);
         if (!result || result == MDB_NOTFOUND)
             result = mdb_cursor_get(cursor_of(s), &key, &value, result ? MDB_LAST : MDB_PREV);
     }
-    return settle(s, false, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, false, result, key, value, found);
 }
 
 static fdb_error_t lmdb_next(struct base_snapshot *snapshot, bool *found) {
@@ -569,37 +577,20 @@ static fdb_error_t lmdb_next(struct base_snapshot *snapshot, bool *found) {
     int result;
     if (s->below) {
         size_t chunk_bytes = chunk_bytes_max(node_of(s));
-        result = descend(s, s->key.data + s->key.length - chunk_bytes, s->below);
+        result = descend(s, s->snapshot.key.data + s->snapshot.key.length - chunk_bytes, s->below);
         if (!result)
             result = node_edge(s, true, &key, &value);
     } else {
         result = mdb_cursor_get(cursor_of(s), &key, &value, MDB_NEXT);
-        if (!s->depth && !result && key.mv_size < LMDB_KEY_BYTES && *(uint8_t *)key.mv_data == NODE_ROOT) {
-            row_take(s, key, view(value), 0);
-            *found = true;
-            return ERROR_SUCCESS;
-        }
     }
-    return settle(s, true, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, true, result, key, value, found);
 }
 
 static fdb_error_t lmdb_previous(struct base_snapshot *snapshot, bool *found) {
     struct lmdb_snapshot *s = snapshot_of(snapshot);
     MDB_val key, value;
     int result = mdb_cursor_get(cursor_of(s), &key, &value, MDB_PREV);
-    if (!s->depth && !result && key.mv_size < LMDB_KEY_BYTES && *(uint8_t *)key.mv_data == NODE_ROOT) {
-        row_take(s, key, view(value), 0);
-        *found = true;
-        return ERROR_SUCCESS;
-    }
-    return settle(s, false, result, key, value, found);
-}
-
-static fdb_error_t lmdb_current(struct base_snapshot *snapshot, struct bytes *key, struct bytes *value) {
-    struct lmdb_snapshot *s = snapshot_of(snapshot);
-    *key = s->key;
-    *value = s->value;
-    return ERROR_SUCCESS;
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, false, result, key, value, found);
 }
 
 /* ---- Writing ---- */
@@ -1011,7 +1002,6 @@ static const struct base_methods lmdb_methods = {
     .seek_before = lmdb_seek_before,
     .next = lmdb_next,
     .previous = lmdb_previous,
-    .current = lmdb_current,
     .estimate_bytes = base_estimate,
     .write_begin = lmdb_write_begin,
     .write_set = lmdb_write_set,

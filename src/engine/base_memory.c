@@ -329,6 +329,14 @@ static struct step *path_to_key(struct memory_snapshot *s, struct bytes key) {
     return &s->path[depth];
 }
 
+/* The path ends at the row the cursor stands on. */
+static void row_take(struct memory_snapshot *s) {
+    const struct step *step = &s->path[s->depth];
+    const struct row *row = step->node->rows[step->slot];
+    s->snapshot.key = row_key(row);
+    s->snapshot.value = row_value(row);
+}
+
 /* To the first row of the leaf after the path's. */
 static bool leaf_after(struct memory_snapshot *s) {
     for (unsigned depth = s->depth; depth-- > 0;) {
@@ -358,17 +366,8 @@ static fdb_error_t memory_seek(struct base_snapshot *snapshot, struct bytes key,
     struct memory_snapshot *s = snapshot_of(snapshot);
     struct step *step = path_to_key(s, key);
     *found = step->slot < step->node->count || leaf_after(s);
-    return ERROR_SUCCESS;
-}
-
-static fdb_error_t memory_seek_before(struct base_snapshot *snapshot, struct bytes key, bool *found) {
-    struct memory_snapshot *s = snapshot_of(snapshot);
-    struct step *step = path_to_key(s, key);
-    *found = step->slot > 0;
-    if (step->slot > 0)
-        step->slot--;
-    else
-        *found = leaf_before(s);
+    if (*found)
+        row_take(s);
     return ERROR_SUCCESS;
 }
 
@@ -376,26 +375,26 @@ static fdb_error_t memory_next(struct base_snapshot *snapshot, bool *found) {
     struct memory_snapshot *s = snapshot_of(snapshot);
     struct step *step = &s->path[s->depth];
     *found = ++step->slot < step->node->count || leaf_after(s);
+    if (*found)
+        row_take(s);
     return ERROR_SUCCESS;
 }
 
 static fdb_error_t memory_previous(struct base_snapshot *snapshot, bool *found) {
     struct memory_snapshot *s = snapshot_of(snapshot);
     struct step *step = &s->path[s->depth];
-    *found = step->slot > 0;
-    if (step->slot > 0)
+    bool inside = step->slot > 0;
+    if (inside)
         step->slot--;
-    else
-        *found = leaf_before(s);
+    *found = inside || leaf_before(s);
+    if (*found)
+        row_take(s);
     return ERROR_SUCCESS;
 }
 
-static fdb_error_t memory_current(struct base_snapshot *snapshot, struct bytes *key, struct bytes *value) {
-    struct memory_snapshot *s = snapshot_of(snapshot);
-    const struct step *step = &s->path[s->depth];
-    *key = row_key(step->node->rows[step->slot]);
-    *value = row_value(step->node->rows[step->slot]);
-    return ERROR_SUCCESS;
+static fdb_error_t memory_seek_before(struct base_snapshot *snapshot, struct bytes key, bool *found) {
+    path_to_key(snapshot_of(snapshot), key);
+    return memory_previous(snapshot, found);
 }
 
 /* ---- Writing: transactions ---- */
@@ -769,7 +768,6 @@ static const struct base_methods memory_methods = {
     .seek_before = memory_seek_before,
     .next = memory_next,
     .previous = memory_previous,
-    .current = memory_current,
     .estimate_bytes = base_estimate,
     .write_begin = memory_write_begin,
     .write_set = memory_write_set,
