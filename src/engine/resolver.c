@@ -259,7 +259,8 @@ static unsigned find_before(const struct node *node, struct bytes key) {
 }
 
 static bool slot_holds(const struct node *leaf, unsigned slot, struct bytes key) {
-    return leaf->heads[slot] == head_of(key, leaf->skip) && bytes_equal(key_bytes(leaf->slots[slot].key), key);
+    return leaf->heads[slot] == head_of(key, leaf->skip) &&
+           bytes_equal(key_bytes(leaf->slots[slot].key), key);
 }
 
 static struct key *slot_high(const struct node *node, unsigned slot, struct key *high) {
@@ -310,7 +311,8 @@ static void refresh_spine(struct node *node, struct key *high) {
 }
 
 /* Moves `count` slots; both may be the same node. */
-static void move_slots(struct node *to, unsigned at, struct node *from, unsigned first, unsigned count) {
+static void move_slots(struct node *to, unsigned at, struct node *from, unsigned first,
+                       unsigned count) {
     memmove(to->heads + at, from->heads + first, count * sizeof *to->heads);
     memmove(to->slots + at, from->slots + first, count * sizeof *to->slots);
 }
@@ -365,7 +367,8 @@ static void grow(struct resolver *resolver) {
 static unsigned split(struct resolver *resolver, struct path *path, unsigned level, unsigned at) {
     struct node *left = path->node[level];
     struct node *right = node_take(resolver, left->leaf);
-    unsigned keep = at == FANOUT ? FANOUT - FANOUT / 8 : FANOUT / 2; /* ascending keys leave full nodes behind */
+    /* ascending keys leave full nodes behind */
+    unsigned keep = at == FANOUT ? FANOUT - FANOUT / 8 : FANOUT / 2;
     right->count = (uint16_t)(FANOUT - keep);
     right->skip = left->skip;
     move_slots(right, 0, left, keep, FANOUT - keep);
@@ -457,8 +460,8 @@ static void bury_step(struct resolver *resolver) {
     node_release(resolver, node);
 }
 
-static void cover_leaf(struct resolver *resolver, struct node *leaf, const struct bytes *begin, const struct bytes *end,
-                       int64_t version) {
+static void cover_leaf(struct resolver *resolver, struct node *leaf, const struct bytes *begin,
+                       const struct bytes *end, int64_t version) {
     unsigned first = begin ? find(leaf, *begin) : 0;
     unsigned last = end ? find_before(leaf, *end) + 1 : leaf->count;
     leaf->slots[first].point = version;
@@ -473,8 +476,8 @@ static void cover_leaf(struct resolver *resolver, struct node *leaf, const struc
  * each leaf that stays. No begin: from the node's first entry, no end: through its last. REQUIRES:
  * there is an entry at `begin`; one at least is covered.
  */
-static void cover(struct resolver *resolver, struct node *node, struct key *high, const struct bytes *begin,
-                  const struct bytes *end, int64_t version) {
+static void cover(struct resolver *resolver, struct node *node, struct key *high,
+                  const struct bytes *begin, const struct bytes *end, int64_t version) {
     if (node->leaf) {
         cover_leaf(resolver, node, begin, end, version);
         return;
@@ -482,7 +485,8 @@ static void cover(struct resolver *resolver, struct node *node, struct key *high
     unsigned first = begin ? find(node, *begin) : 0;
     unsigned last = end ? find_before(node, *end) : node->count;
     if (first == last) {
-        cover(resolver, node->slots[first].child, slot_high(node, first, high), begin, end, version);
+        cover(resolver, node->slots[first].child, slot_high(node, first, high), begin, end,
+              version);
         node->slots[first].newest = version;
         return;
     }
@@ -509,7 +513,8 @@ static void sweep_leaf(struct resolver *resolver, struct node *leaf) {
     unsigned kept = 0;
     for (unsigned i = 1; i < leaf->count; i++) {
         int64_t before = clamp(resolver, leaf->slots[kept].newest);
-        if (clamp(resolver, leaf->slots[i].point) == before && clamp(resolver, leaf->slots[i].newest) == before) {
+        if (clamp(resolver, leaf->slots[i].point) == before &&
+            clamp(resolver, leaf->slots[i].newest) == before) {
             key_destroy(resolver, leaf->slots[i].key);
             continue;
         }
@@ -630,7 +635,8 @@ static bool point_conflicts(struct resolver *resolver, struct bytes key, int64_t
         prefetch(node);
     }
     unsigned slot = find(node, key);
-    return (slot_holds(node, slot, key) ? node->slots[slot].point : node->slots[slot].newest) > version;
+    const struct slot *found = &node->slots[slot];
+    return (slot_holds(node, slot, key) ? found->point : found->newest) > version;
 }
 
 /*
@@ -642,7 +648,8 @@ static bool last_gap_counts(const struct node *leaf, unsigned last, const struct
     return !is_point((struct key_range){key, *end});
 }
 
-static bool leaf_conflicts(const struct node *leaf, const struct bytes *begin, const struct bytes *end, int64_t version) {
+static bool leaf_conflicts(const struct node *leaf, const struct bytes *begin,
+                           const struct bytes *end, int64_t version) {
     unsigned first = begin ? find(leaf, *begin) : 0;
     unsigned last = end ? find_before(leaf, *end) : leaf->count - 1U;
     for (unsigned i = first; i <= last; i++) {
@@ -655,7 +662,8 @@ static bool leaf_conflicts(const struct node *leaf, const struct bytes *begin, c
 }
 
 /* No begin: from the node's first entry; no end: through its last. */
-static bool range_conflicts(const struct node *node, const struct bytes *begin, const struct bytes *end, int64_t version) {
+static bool range_conflicts(const struct node *node, const struct bytes *begin,
+                            const struct bytes *end, int64_t version) {
     while (!node->leaf) {
         unsigned first = begin ? find(node, *begin) : 0;
         unsigned last = end ? find_before(node, *end) : node->count - 1U;
@@ -669,8 +677,10 @@ static bool range_conflicts(const struct node *node, const struct bytes *begin, 
             if (node->slots[i].newest > version)
                 return true;
         }
-        return (begin && node->slots[first].newest > version && range_conflicts(node->slots[first].child, begin, NULL, version)) ||
-               (end && node->slots[last].newest > version && range_conflicts(node->slots[last].child, NULL, end, version));
+        return (begin && node->slots[first].newest > version &&
+                range_conflicts(node->slots[first].child, begin, NULL, version)) ||
+               (end && node->slots[last].newest > version &&
+                range_conflicts(node->slots[last].child, NULL, end, version));
     }
     return leaf_conflicts(node, begin, end, version);
 }
@@ -748,7 +758,8 @@ fdb_error_t resolver_add(struct resolver *resolver, struct key_range range, int6
     if (bytes_compare(range.begin, range.end) >= 0)
         return 0;
     bool point = is_point(range);
-    fdb_error_t error = point ? add_point(resolver, range.begin, version) : add_range(resolver, range, version);
+    fdb_error_t error =
+        point ? add_point(resolver, range.begin, version) : add_range(resolver, range, version);
     if (error)
         return error;
     bury_step(resolver);
@@ -790,7 +801,8 @@ static void check_entry(struct check *check, const struct node *leaf, unsigned s
     check->bytes += key_size(key->length);
 }
 
-static void check_node(struct check *check, const struct node *node, struct key *high, unsigned height) {
+static void check_node(struct check *check, const struct node *node, struct key *high,
+                       unsigned height) {
     assert(node->count > 0 && node->count <= FANOUT);
     assert(node->leaf == (height == 1));
     assert(node->skip == shared_prefix(node->slots[0].key, high));
@@ -804,7 +816,8 @@ static void check_node(struct check *check, const struct node *node, struct key 
         const struct node *child = node->slots[i].child;
         assert(child->slots[0].key == node->slots[i].key);
         check_node(check, child, slot_high(node, i, high), height - 1);
-        assert(clamp(check->resolver, node->slots[i].newest) == clamp(check->resolver, node_newest(child)));
+        assert(clamp(check->resolver, node->slots[i].newest) ==
+               clamp(check->resolver, node_newest(child)));
     }
     if (high)
         assert(bytes_compare(key_bytes(check->previous), key_bytes(high)) < 0);
@@ -813,7 +826,8 @@ static void check_node(struct check *check, const struct node *node, struct key 
 static uint64_t buried_bytes(const struct node *node) {
     uint64_t bytes = sizeof *node;
     for (unsigned i = 0; i < node->count; i++)
-        bytes += node->leaf ? key_size(node->slots[i].key->length) : buried_bytes(node->slots[i].child);
+        bytes += node->leaf ? key_size(node->slots[i].key->length)
+                            : buried_bytes(node->slots[i].child);
     return bytes;
 }
 

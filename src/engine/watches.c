@@ -138,7 +138,8 @@ static void hand_over(struct watches *watches, struct watch *watch, struct watch
 }
 
 /* Takes what the change triggers out of the tree in *slot. As deep as the tree, so logarithmic. */
-static void take(struct watches *watches, void **slot, const struct change *change, struct watch **fired) {
+static void take(struct watches *watches, void **slot, const struct change *change,
+                 struct watch **fired) {
     struct watch *watch = *slot;
     if (!watch)
         return;
@@ -213,18 +214,21 @@ uint64_t watches_count(struct watches *watches) {
     return atomic_load(&watches->count);
 }
 
-void watches_set(struct watches *watches, struct bytes key, struct bytes value, struct watch **fired) {
+void watches_set(struct watches *watches, struct bytes key, struct bytes value,
+                 struct watch **fired) {
     apply(watches, &(struct change){.kind = CHANGE_SET, .begin = key, .value = value}, fired);
 }
 
-void watches_clear_range(struct watches *watches, struct bytes begin, struct bytes end, struct watch **fired) {
+void watches_clear_range(struct watches *watches, struct bytes begin, struct bytes end,
+                         struct watch **fired) {
     if (bytes_compare(begin, end) < 0)
         apply(watches, &(struct change){.kind = CHANGE_CLEAR, .begin = begin, .end = end}, fired);
 }
 
 void watches_fire(struct watch *fired, fdb_error_t error) {
     while (fired) {
-        struct watch *next = fired->links[0]; /* the watch belongs to its watcher once fire is called */
+        /* the watch belongs to its watcher once fire is called */
+        struct watch *next = fired->links[0];
         fired->fire(fired, error);
         fired = next;
     }
@@ -233,7 +237,8 @@ void watches_fire(struct watch *fired, fdb_error_t error) {
 /* --- Checking --- */
 
 /* The number of watches in a subtree; *previous is the last one before it in order. */
-static uint64_t check_tree(const struct watches *watches, const struct watch *watch, const struct watch **previous) {
+static uint64_t check_tree(const struct watches *watches, const struct watch *watch,
+                           const struct watch **previous) {
     if (!watch)
         return 0;
     const struct watch *left = left_of(watch), *right = right_of(watch);

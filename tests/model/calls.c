@@ -137,7 +137,8 @@ struct rows database_read_all(FDBDatabase *database, struct arena *arena, int64_
     struct text from = text_of("");
     while (more) {
         FDBFuture *future =
-            fdb_transaction_get_range(transaction, from.data, from.length, 0, 1, (const uint8_t *)"\xff", 1, 0, 1, 0, 0,
+            fdb_transaction_get_range(transaction, from.data, from.length, 0, 1,
+                                      (const uint8_t *)"\xff", 1, 0, 1, 0, 0,
                                       FDB_STREAMING_MODE_WANT_ALL, 0, 1, 0);
         struct rows rows;
         wait_or_die(future, "reading everything");
@@ -217,13 +218,16 @@ static struct text choose_boundary(struct session *session) {
 
 static struct text choose_value(struct session *session, int length_max) {
     uint8_t data[4000];
-    int length = random_below(session->random, 5) == 0 ? 0 : random_below(session->random, length_max + 1);
+    int length = random_below(session->random, length_max + 1);
+    if (random_below(session->random, 5) == 0)
+        length = 0;
     if (random_below(session->random, 40) == 0)
         length = random_below(session->random, (int)sizeof data);
     for (int i = 0; i < length; i++)
         data[i] = i < 16 ? (uint8_t)random_next(session->random) : 'v';
     if (length && random_below(session->random, 3) == 0)
-        memset(data, random_below(session->random, 2) ? 0xff : 1, (size_t)length); /* carries, equal values */
+        /* carries, equal values */
+        memset(data, random_below(session->random, 2) ? 0xff : 1, (size_t)length);
     return text_copy(session->arena, data, length);
 }
 
@@ -252,15 +256,17 @@ static struct text choose_stamped(struct session *session, bool is_key) {
 
 static void choose_atomic(struct session *session, struct call *call) {
     static const int types[] = {
-        FDB_MUTATION_TYPE_ADD,        FDB_MUTATION_TYPE_BIT_AND,        FDB_MUTATION_TYPE_BIT_OR,  FDB_MUTATION_TYPE_BIT_XOR,
-        FDB_MUTATION_TYPE_MAX,        FDB_MUTATION_TYPE_MIN,            FDB_MUTATION_TYPE_BYTE_MIN, FDB_MUTATION_TYPE_BYTE_MAX,
+        FDB_MUTATION_TYPE_ADD,      FDB_MUTATION_TYPE_BIT_AND,        FDB_MUTATION_TYPE_BIT_OR,
+        FDB_MUTATION_TYPE_BIT_XOR,  FDB_MUTATION_TYPE_MAX,            FDB_MUTATION_TYPE_MIN,
+        FDB_MUTATION_TYPE_BYTE_MIN, FDB_MUTATION_TYPE_BYTE_MAX,
         FDB_MUTATION_TYPE_APPEND_IF_FITS, FDB_MUTATION_TYPE_COMPARE_AND_CLEAR,
     };
     call->kind = CALL_ATOMIC;
     call->key = choose_key(session);
     if (random_below(session->random, 16) == 0) {
         bool key = random_below(session->random, 2);
-        call->type = key ? FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY : FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE;
+        call->type = key ? FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY
+                         : FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE;
         if (key)
             call->key = choose_stamped(session, true);
         call->value = key ? choose_value(session, 8) : choose_stamped(session, false);
@@ -275,7 +281,10 @@ static struct selector choose_selector(struct session *session) {
     switch (random_below(session->random, 4)) {
     case 0: selector.offset = random_below(session->random, 13) - 6; break;
     case 1: selector.offset = random_below(session->random, 2); break;
-    case 2: selector.offset = random_below(session->random, 20) ? 1 : random_below(session->random, 200) - 100; break;
+    case 2:
+        if (random_below(session->random, 20) == 0)
+            selector.offset = random_below(session->random, 200) - 100;
+        break;
     default: selector.or_equal = false; break;
     }
     return selector;
@@ -301,8 +310,10 @@ static void choose_get_range(struct session *session, struct call *call) {
 }
 
 static void choose_option(struct session *session, struct call *call) {
-    static const int options[] = {FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE, FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE,
-                                  FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE, FDB_TR_OPTION_SNAPSHOT_RYW_ENABLE};
+    static const int options[] = {FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE,
+                                  FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE,
+                                  FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE,
+                                  FDB_TR_OPTION_SNAPSHOT_RYW_ENABLE};
     call->kind = CALL_OPTION;
     call->type = options[random_below(session->random, 4)];
     if (!session->used && random_below(session->random, 2))
@@ -337,7 +348,8 @@ void session_choose(struct session *session, struct call *call) {
         choose_get_range(session, call);
     } else if (choice < 95) {
         call->kind = CALL_CONFLICT;
-        call->type = random_below(random, 2) ? FDB_CONFLICT_RANGE_TYPE_READ : FDB_CONFLICT_RANGE_TYPE_WRITE;
+        call->type = random_below(random, 2) ? FDB_CONFLICT_RANGE_TYPE_READ
+                                             : FDB_CONFLICT_RANGE_TYPE_WRITE;
         choose_range(session, call);
     } else if (choice < 96) {
         call->kind = CALL_READ_VERSION;
@@ -408,7 +420,8 @@ static void renew(struct session *session, fdb_error_t error) {
 }
 
 static void execute_get(struct session *session, struct call *call) {
-    FDBFuture *future = fdb_transaction_get(session->transaction, call->key.data, call->key.length, call->snapshot);
+    FDBFuture *future = fdb_transaction_get(session->transaction, call->key.data, call->key.length,
+                                            call->snapshot);
     call->error = wait_for(future);
     if (!call->error) {
         fdb_bool_t present;
@@ -424,8 +437,9 @@ static void execute_get(struct session *session, struct call *call) {
 
 static void execute_get_key(struct session *session, struct call *call) {
     const struct selector *selector = &call->begin;
-    FDBFuture *future = fdb_transaction_get_key(session->transaction, selector->key.data, selector->key.length,
-                                                selector->or_equal, selector->offset, call->snapshot);
+    FDBFuture *future = fdb_transaction_get_key(session->transaction, selector->key.data,
+                                                selector->key.length, selector->or_equal,
+                                                selector->offset, call->snapshot);
     call->error = wait_for(future);
     if (!call->error) {
         const uint8_t *key;
@@ -439,8 +453,9 @@ static void execute_get_key(struct session *session, struct call *call) {
 
 static void execute_get_range(struct session *session, struct call *call) {
     FDBFuture *future = fdb_transaction_get_range(
-        session->transaction, call->begin.key.data, call->begin.key.length, call->begin.or_equal, call->begin.offset,
-        call->end.key.data, call->end.key.length, call->end.or_equal, call->end.offset, call->limit, call->target_bytes,
+        session->transaction, call->begin.key.data, call->begin.key.length, call->begin.or_equal,
+        call->begin.offset, call->end.key.data, call->end.key.length, call->end.or_equal,
+        call->end.offset, call->limit, call->target_bytes,
         (FDBStreamingMode)call->mode, call->iteration, call->snapshot, call->reverse);
     call->error = wait_for(future);
     if (!call->error)
@@ -453,7 +468,8 @@ static void execute_commit(struct session *session, struct call *call) {
     FDBFuture *future = fdb_transaction_commit(session->transaction);
     call->error = wait_for(future);
     if (!call->error)
-        call->error = fdb_transaction_get_committed_version(session->transaction, &call->committed_version);
+        call->error = fdb_transaction_get_committed_version(session->transaction,
+                                                            &call->committed_version);
     if (!call->error && call->committed_version >= 0) {
         const uint8_t *bytes;
         int length;
@@ -478,19 +494,24 @@ static void execute_write(struct session *session, struct call *call) {
     switch (call->kind) {
     case CALL_SET: fdb_transaction_set(transaction, key, key_length, value, value_length); break;
     case CALL_CLEAR: fdb_transaction_clear(transaction, key, key_length); break;
-    case CALL_CLEAR_RANGE: fdb_transaction_clear_range(transaction, key, key_length, value, value_length); break;
+    case CALL_CLEAR_RANGE:
+        fdb_transaction_clear_range(transaction, key, key_length, value, value_length);
+        break;
     case CALL_ATOMIC:
-        fdb_transaction_atomic_op(transaction, key, key_length, value, value_length, (FDBMutationType)call->type);
+        fdb_transaction_atomic_op(transaction, key, key_length, value, value_length,
+                                  (FDBMutationType)call->type);
         session->stamps |= call->type == FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY ||
                            call->type == FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE;
         break;
     case CALL_CONFLICT:
-        call->error = fdb_transaction_add_conflict_range(transaction, key, key_length, value, value_length,
+        call->error = fdb_transaction_add_conflict_range(transaction, key, key_length, value,
+                                                         value_length,
                                                          (FDBConflictRangeType)call->type);
         session->has_conflict_reads |= call->type == FDB_CONFLICT_RANGE_TYPE_READ;
         break;
     case CALL_OPTION:
-        call->error = fdb_transaction_set_option(transaction, (FDBTransactionOption)call->type, NULL, 0);
+        call->error = fdb_transaction_set_option(transaction, (FDBTransactionOption)call->type,
+                                                 NULL, 0);
         session->ryw_disabled |= call->type == FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE;
         break;
     default:
@@ -546,8 +567,10 @@ static void print_selector(FILE *file, const struct selector *selector) {
 }
 
 static const char *kind_name(enum call_kind kind) {
-    static const char *const names[] = {"set",     "clear", "clear_range", "atomic_op",   "add_conflict_range", "set_option", "set_read_version",
-                                        "get_read_version", "get",   "get_key",     "get_range", "commit",             "abandon"};
+    static const char *const names[] = {
+        "set",        "clear",            "clear_range",      "atomic_op", "add_conflict_range",
+        "set_option", "set_read_version", "get_read_version", "get",       "get_key",
+        "get_range",  "commit",           "abandon"};
     return names[kind];
 }
 
@@ -605,7 +628,8 @@ void call_print(FILE *file, const struct call *call) {
     if (call->kind == CALL_GET_RANGE) {
         fputs(" .. ", file);
         print_selector(file, &call->end);
-        fprintf(file, " limit %d bytes %d mode %d iteration %d%s", call->limit, call->target_bytes, call->mode, call->iteration,
+        fprintf(file, " limit %d bytes %d mode %d iteration %d%s", call->limit, call->target_bytes,
+                call->mode, call->iteration,
                 call->reverse ? " reverse" : "");
     }
     if (call->snapshot && call->kind >= CALL_GET && call->kind <= CALL_GET_RANGE)

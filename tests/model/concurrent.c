@@ -15,9 +15,10 @@
  *      acknowledged reads at or above it; a commit that began after a read version was known, or
  *      after another commit was acknowledged, is above that.
  *
- *     model-concurrent [SEED]            one seed (or KEEL_SEED, KEEL_ROUNDS=1); threads make it
- *     differ from run to run KEEL_MODEL_PLANT=N …               the judge sees one altered record a
- *     seed, and must find it
+ *     model-concurrent [SEED]        one seed; or by KEEL_SEED and KEEL_ROUNDS
+ *     KEEL_MODEL_PLANT=N …           the judge sees one altered record a seed, and must find it
+ *
+ * A seed fixes what each thread does; how the threads meet differs from run to run.
  */
 #include "model.h"
 
@@ -99,10 +100,12 @@ static void remember_version(struct worker *worker, int64_t version) {
     worker->versions[worker->version_count++ % VERSIONS_KEPT] = version;
 }
 
-static void record_call(struct worker *worker, struct record *record, struct session *session, struct call *call) {
+static void record_call(struct worker *worker, struct record *record, struct session *session,
+                        struct call *call) {
     bool known = session->version_known;
     session_execute(session, call);
-    record->calls = arena_grow(&worker->arena, record->calls, record->count, &record->capacity, sizeof *record->calls);
+    record->calls = arena_grow(&worker->arena, record->calls, record->count, &record->capacity,
+                               sizeof *record->calls);
     record->calls[record->count++] = *call;
     if (!known && call->kind == CALL_SET_READ_VERSION)
         record->version_was_set = true;
@@ -118,7 +121,8 @@ static void run_transaction(struct worker *worker, struct session *session, stru
     for (int i = 0; i < calls; i++) {
         session_choose(session, &call);
         if (i == 0 && worker->version_count && random_below(&worker->random, 12) == 0) {
-            int known = worker->version_count < VERSIONS_KEPT ? worker->version_count : VERSIONS_KEPT;
+            int known = worker->version_count;
+            known = known < VERSIONS_KEPT ? known : VERSIONS_KEPT;
             call.kind = CALL_SET_READ_VERSION;
             call.version = worker->versions[random_below(&worker->random, known)];
         } else if (call.kind == CALL_CONFLICT && !session->version_known) {
@@ -128,14 +132,16 @@ static void run_transaction(struct worker *worker, struct session *session, stru
         if (call.error && call.error != 1036)
             break;
     }
-    call = (struct call){.kind = random_below(&worker->random, 12) ? CALL_COMMIT : CALL_ABANDON, .read_version = -1,
-                         .committed_version = -1};
+    call = (struct call){.kind = CALL_COMMIT, .read_version = -1, .committed_version = -1};
+    if (random_below(&worker->random, 12) == 0)
+        call.kind = CALL_ABANDON;
     record_call(worker, record, session, &call);
 }
 
 static void *work(void *argument) {
     struct worker *worker = argument;
-    struct session session = {.arena = &worker->arena, .pool = worker->pool, .random = &worker->random};
+    struct session session = {.arena = &worker->arena, .pool = worker->pool,
+                              .random = &worker->random};
     session_open(&session, worker->database);
     for (int i = 0; i < TRANSACTIONS; i++) {
         worker->records[i].thread = worker->number;
@@ -148,7 +154,8 @@ static void *work(void *argument) {
 /* --- The judge --- */
 
 static int commit_order(const void *a, const void *b) {
-    const struct call *x = last_call(*(struct record *const *)a), *y = last_call(*(struct record *const *)b);
+    const struct call *x = last_call(*(struct record *const *)a),
+        *y = last_call(*(struct record *const *)b);
     int order = memcmp(x->stamp, y->stamp, sizeof x->stamp);
     return order ? order : (x->started > y->started) - (x->started < y->started);
 }
@@ -163,7 +170,8 @@ static void gather(struct judge *judge) {
             if (has_committed(record))
                 judge->committed[judge->committed_count++] = record;
             for (int call = 0; call < record->count; call++) {
-                if (!record->version_was_set && !record->version_call && record->calls[call].read_version >= 0)
+                if (!record->version_was_set && !record->version_call &&
+                    record->calls[call].read_version >= 0)
                     record->version_call = &record->calls[call];
                 if (record->calls[call].error == 1007 && time(NULL) - judge->began >= SLOW_SECONDS)
                     judge->slow = true;
@@ -196,7 +204,8 @@ static const char *check_outcome(const struct judge *judge, const struct record 
     if (commit->kind != CALL_COMMIT || txn_is_read_only(txn))
         return NULL;
     int order = commit->stamp[8] << 8 | commit->stamp[9];
-    struct conflict_search search = {txn->version, commit->committed_version, order, UINT64_MAX, true};
+    struct conflict_search search = {txn->version, commit->committed_version, order, UINT64_MAX,
+                                     true};
     if (commit->error)
         search = (struct conflict_search){txn->version, INT64_MAX, 0, commit->ended, false};
     if (!txn->has_version)
@@ -230,7 +239,8 @@ static const char *check_real_time(const struct judge *judge, const struct recor
             return "it reads below a commit that was acknowledged before it asked for its version";
         if (got && other->started > got->ended && other->committed_version <= got->read_version)
             return "a commit that began later is at or below its read version";
-        if (commits && other->ended < own->started && other->committed_version >= own->committed_version)
+        if (commits && other->ended < own->started &&
+            other->committed_version >= own->committed_version)
             return "it committed below a commit that was acknowledged before";
     }
     return NULL;
@@ -239,12 +249,14 @@ static const char *check_real_time(const struct judge *judge, const struct recor
 /* Rule 1, second half. */
 static const char *check_end(struct judge *judge, FDBDatabase *database) {
     int64_t version;
-    struct rows rows = database_read_all(database, &judge->arena, &version), expected = history_newest(&judge->history)->rows;
+    struct rows rows = database_read_all(database, &judge->arena, &version),
+        expected = history_newest(&judge->history)->rows;
     judge->guilty = NULL;
     if (rows.count != expected.count)
         return "the database ends with another number of rows";
     for (int i = 0; i < rows.count; i++) {
-        if (!text_equal(rows.array[i].key, expected.array[i].key) || !text_equal(rows.array[i].value, expected.array[i].value))
+        if (!text_equal(rows.array[i].key, expected.array[i].key) ||
+            !text_equal(rows.array[i].value, expected.array[i].value))
             return "the database ends with another row";
     }
     return NULL;
@@ -266,12 +278,14 @@ static const char *judge_all(struct judge *judge, FDBDatabase *database) {
 static bool plant_in(enum plant plant, struct record *record) {
     for (int i = 0; i < record->count; i++) {
         struct call *call = &record->calls[i];
-        if (plant == PLANT_VALUE && call->kind == CALL_GET && !call->error && call->present && call->result.length) {
+        if (plant == PLANT_VALUE && call->kind == CALL_GET && !call->error && call->present &&
+            call->result.length) {
             ((uint8_t *)call->result.data)[0] ^= 1;
             return true;
         }
         bool commit = call->kind == CALL_COMMIT;
-        if (plant == PLANT_SPURIOUS_CONFLICT && commit && !call->error && call->committed_version >= 0 && !record->version_call) {
+        if (plant == PLANT_SPURIOUS_CONFLICT && commit && !call->error &&
+            call->committed_version >= 0 && !record->version_call) {
             call->error = 1020;
             return true;
         }
@@ -294,7 +308,8 @@ static void plant_one(struct judge *judge, enum plant plant) {
     for (int i = judge->record_count / 2; i < judge->record_count; i++) {
         struct record *record = judge->records[i];
         const struct call *commit = last_call(record);
-        if (plant == PLANT_READ_VERSION && record->version_call && record->version_call->read_version > 0 && i > THREADS) {
+        if (plant == PLANT_READ_VERSION && record->version_call &&
+            record->version_call->read_version > 0 && i > THREADS) {
             for (int call = 0; call < record->count; call++)
                 record->calls[call].read_version = judge->history.states[0].version;
             return;
@@ -315,13 +330,15 @@ static void plant_one(struct judge *judge, enum plant plant) {
 static void print_record(const struct record *record) {
     printf("  thread %d:\n", record->thread);
     for (int i = 0; i < record->count; i++) {
-        printf("    [%llu..%llu] ", (unsigned long long)record->calls[i].started, (unsigned long long)record->calls[i].ended);
+        printf("    [%llu..%llu] ", (unsigned long long)record->calls[i].started,
+               (unsigned long long)record->calls[i].ended);
         call_print(stdout, &record->calls[i]);
         printf("\n");
     }
 }
 
-static void print_finding(const struct judge *judge, uint64_t seed, const char *program, const char *finding) {
+static void print_finding(const struct judge *judge, uint64_t seed, const char *program,
+                          const char *finding) {
     printf("seed %llu: %s\n", (unsigned long long)seed, finding);
     if (judge->guilty) {
         print_record(judge->guilty);
@@ -406,7 +423,8 @@ int main(int argc, char **argv) {
     enum plant plant = (enum plant)environment_number("KEEL_MODEL_PLANT", PLANT_NONE);
     uint64_t passed = 0, failed = 0;
     char path[512], command[600];
-    snprintf(path, sizeof path, "%s/keel-model-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    const char *scratch = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/keel-model-XXXXXX", scratch ? scratch : "/tmp");
     if (!mkdtemp(path))
         die("no temporary directory", 0);
     network_start();
@@ -427,7 +445,8 @@ int main(int argc, char **argv) {
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     if (!failed && system(command) != 0)
         printf("%s is left behind\n", path);
-    printf("seeds %llu to %llu\n", (unsigned long long)seed, (unsigned long long)(seed + rounds - 1));
+    printf("seeds %llu to %llu\n", (unsigned long long)seed,
+           (unsigned long long)(seed + rounds - 1));
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
     return failed ? 1 : 0;
 }

@@ -95,7 +95,8 @@ struct call {
     bool present, more;
     struct text result; /* a value or a key */
     struct rows rows;
-    int64_t read_version; /* of a read and CALL_READ_VERSION: the transaction's, asked for afterwards */
+    /* of a read and CALL_READ_VERSION: the transaction's, asked for afterwards */
+    int64_t read_version;
     int64_t committed_version;
     uint8_t stamp[10];
     bool stamped;            /* `stamp` is set */

@@ -118,10 +118,12 @@ static struct text text_max(struct text a, struct text b) {
     return text_compare(a, b) >= 0 ? a : b;
 }
 
-static void ranges_add(struct arena *arena, struct ranges *ranges, struct text begin, struct text end, bool required) {
+static void ranges_add(struct arena *arena, struct ranges *ranges, struct text begin,
+                       struct text end, bool required) {
     if (text_compare(begin, end) >= 0)
         return;
-    ranges->array = arena_grow(arena, ranges->array, ranges->count, &ranges->capacity, sizeof *ranges->array);
+    ranges->array = arena_grow(arena, ranges->array, ranges->count, &ranges->capacity,
+                               sizeof *ranges->array);
     ranges->array[ranges->count++] = (struct range){begin, end, required};
 }
 
@@ -149,7 +151,8 @@ static int number_compare(const uint8_t *a, const uint8_t *b, int width) {
     return 0;
 }
 
-static struct text arithmetic(struct arena *arena, int type, const struct text *old, struct text operand) {
+static struct text arithmetic(struct arena *arena, int type, const struct text *old,
+                              struct text operand) {
     int width = operand.length;
     uint8_t *a = number(arena, old, width), *b = number(arena, &operand, width);
     int order = number_compare(a, b, width), carry = 0;
@@ -185,7 +188,8 @@ static struct text concatenate(struct arena *arena, struct text a, struct text b
 /*
  * The value an atomic operation leaves; false if it leaves none. `old` is NULL for a missing key.
  */
-static bool evaluate(struct arena *arena, const struct mutation *mutation, const struct text *old, struct text *value) {
+static bool evaluate(struct arena *arena, const struct mutation *mutation, const struct text *old,
+                     struct text *value) {
     struct text operand = mutation->value;
     if (mutation->type == FDB_MUTATION_TYPE_COMPARE_AND_CLEAR) {
         if (!old || text_equal(*old, operand))
@@ -227,7 +231,8 @@ static const struct text *rows_find(struct rows rows, struct text key) {
 }
 
 static void rows_remove(struct rows *rows, int first, int end) {
-    memmove(rows->array + first, rows->array + end, (size_t)(rows->count - end) * sizeof *rows->array);
+    memmove(rows->array + first, rows->array + end,
+            (size_t)(rows->count - end) * sizeof *rows->array);
     rows->count -= end - first;
 }
 
@@ -235,7 +240,8 @@ static void rows_remove(struct rows *rows, int first, int end) {
 static void rows_put(struct rows *rows, struct text key, struct text value) {
     int at = rows_below(*rows, key);
     if (at == rows->count || !text_equal(rows->array[at].key, key)) {
-        memmove(rows->array + at + 1, rows->array + at, (size_t)(rows->count - at) * sizeof *rows->array);
+        memmove(rows->array + at + 1, rows->array + at,
+                (size_t)(rows->count - at) * sizeof *rows->array);
         rows->count++;
     }
     rows->array[at] = (struct row){key, value};
@@ -257,17 +263,21 @@ static struct text stamped(struct arena *arena, struct text text, const uint8_t 
  * Applies one mutation. Without a stamp, versionstamped keys are left out and values are anything.
  * REQUIRES: room for one more row.
  */
-static void rows_apply(struct arena *arena, struct rows *rows, const struct mutation *mutation, const uint8_t *stamp) {
+static void rows_apply(struct arena *arena, struct rows *rows, const struct mutation *mutation,
+                       const uint8_t *stamp) {
     struct text value;
     switch (mutation->type) {
     case MUTATION_SET: rows_put(rows, mutation->key, mutation->value); return;
-    case MUTATION_CLEAR_RANGE: rows_remove(rows, rows_below(*rows, mutation->key), rows_below(*rows, mutation->value)); return;
+    case MUTATION_CLEAR_RANGE:
+        rows_remove(rows, rows_below(*rows, mutation->key), rows_below(*rows, mutation->value));
+        return;
     case FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY:
         if (stamp)
             rows_put(rows, stamped(arena, mutation->key, stamp), mutation->value);
         return;
     case FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE:
-        rows_put(rows, mutation->key, stamp ? stamped(arena, mutation->value, stamp) : text_of("?"));
+        rows_put(rows, mutation->key, stamp ? stamped(arena, mutation->value, stamp)
+                 : text_of("?"));
         return;
     default: break;
     }
@@ -277,8 +287,10 @@ static void rows_apply(struct arena *arena, struct rows *rows, const struct muta
         rows_remove(rows, rows_below(*rows, mutation->key), rows_below(*rows, mutation->key) + 1);
 }
 
-static struct rows rows_with(struct arena *arena, struct rows base, const struct txn *txn, const uint8_t *stamp) {
-    struct rows rows = {arena_take(arena, (size_t)(base.count + txn->mutation_count + 1) * sizeof *rows.array), base.count};
+static struct rows rows_with(struct arena *arena, struct rows base, const struct txn *txn,
+                             const uint8_t *stamp) {
+    size_t count_max = (size_t)(base.count + txn->mutation_count + 1);
+    struct rows rows = {arena_take(arena, count_max * sizeof *rows.array), base.count};
     if (base.count)
         memcpy(rows.array, base.array, (size_t)base.count * sizeof *rows.array);
     for (int i = 0; i < txn->mutation_count; i++)
@@ -287,12 +299,14 @@ static struct rows rows_with(struct arena *arena, struct rows base, const struct
 }
 
 static void history_add(struct history *history, int64_t version, int order, struct rows rows) {
-    history->states = arena_grow(history->arena, history->states, history->state_count, &history->state_capacity,
+    history->states = arena_grow(history->arena, history->states, history->state_count,
+                                 &history->state_capacity,
                                  sizeof *history->states);
     history->states[history->state_count++] = (struct state){version, order, rows};
 }
 
-void history_begin(struct history *history, struct arena *arena, int64_t version, struct rows rows) {
+void history_begin(struct history *history, struct arena *arena, int64_t version,
+                   struct rows rows) {
     *history = (struct history){.arena = arena};
     history_add(history, version, 0, rows);
 }
@@ -314,10 +328,12 @@ const char *history_commit(struct history *history, struct txn *txn, const struc
     int64_t version = commit->committed_version;
     int order = commit->stamped ? commit->stamp[8] << 8 | commit->stamp[9] : 0;
     if (version < newest->version || (version == newest->version && order <= newest->order))
-        return wrong("committed at (%lld, %d), not above (%lld, %d)", (long long)version, order, (long long)newest->version,
+        return wrong("committed at (%lld, %d), not above (%lld, %d)", (long long)version, order,
+                     (long long)newest->version,
                      newest->order);
     if (txn->has_version && version <= txn->version)
-        return wrong("committed at %lld, read at %lld", (long long)version, (long long)txn->version);
+        return wrong("committed at %lld, read at %lld", (long long)version,
+                     (long long)txn->version);
     struct commit record = {version, order, commit->started, commit->ended, txn->writes};
     for (int i = 0; i < txn->mutation_count; i++) {
         if (txn->mutations[i].type != FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY)
@@ -325,10 +341,12 @@ const char *history_commit(struct history *history, struct txn *txn, const struc
         struct text key = stamped(history->arena, txn->mutations[i].key, commit->stamp);
         ranges_add(history->arena, &record.writes, key, text_after(history->arena, key), true);
     }
-    history->commits = arena_grow(history->arena, history->commits, history->commit_count, &history->commit_capacity,
+    history->commits = arena_grow(history->arena, history->commits, history->commit_count,
+                                  &history->commit_capacity,
                                   sizeof *history->commits);
     history->commits[history->commit_count++] = record;
-    history_add(history, version, order, rows_with(history->arena, newest->rows, txn, commit->stamp));
+    history_add(history, version, order, rows_with(history->arena, newest->rows, txn,
+                                                   commit->stamp));
     return NULL;
 }
 
@@ -338,13 +356,15 @@ const struct commit *history_find_conflict(const struct history *history, const 
         const struct commit *commit = &history->commits[i];
         if (commit->version <= search->after)
             break;
-        if (commit->version > search->version || (commit->version == search->version && commit->order >= search->order))
+        if (commit->version > search->version || (commit->version == search->version &&
+                                                  commit->order >= search->order))
             continue;
         if (commit->started >= search->started_max)
             continue;
         for (int read = 0; read < txn->reads.count; read++) {
             const struct range *range = &txn->reads.array[read];
-            for (int write = 0; write < commit->writes.count && (range->required || !search->required); write++) {
+            for (int write = 0; write < commit->writes.count && (range->required ||
+                                                                 !search->required); write++) {
                 if (overlap(range->begin, range->end, &commit->writes.array[write]))
                     return commit;
             }
@@ -362,7 +382,8 @@ static bool is_stamped_key(const struct mutation *mutation) {
 }
 
 /* The keys a versionstamped key may become: all stamps from `lowest` on. */
-static void stamp_bounds(struct arena *arena, struct text key, int64_t lowest, struct text *begin, struct text *end) {
+static void stamp_bounds(struct arena *arena, struct text key, int64_t lowest, struct text *begin,
+                         struct text *end) {
     uint8_t stamp[10] = {0};
     for (int i = 0; i < 8; i++)
         stamp[i] = (uint8_t)((uint64_t)lowest >> (56 - 8 * i));
@@ -385,7 +406,8 @@ static enum status status_of(struct arena *arena, const struct txn *txn, struct 
             if (text_compare(begin, key) <= 0 && text_compare(key, end) < 0)
                 status = UNMODIFIED;
         } else if (text_equal(mutation->key, key)) {
-            bool writes_anyway = mutation->type == MUTATION_SET || mutation->type == FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE;
+            bool writes_anyway = mutation->type == MUTATION_SET ||
+                mutation->type == FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE;
             if (writes_anyway)
                 status = INDEPENDENT;
             else if (status == UNMODIFIED)
@@ -400,7 +422,8 @@ static int text_order(const void *a, const void *b) {
 }
 
 /* Adds the parts of a range that the transaction has not written itself. */
-static void add_read(struct arena *arena, struct txn *txn, struct text begin, struct text end, bool required) {
+static void add_read(struct arena *arena, struct txn *txn, struct text begin, struct text end,
+                     bool required) {
     if (text_compare(begin, end) >= 0)
         return;
     if (txn->ryw_disabled) {
@@ -432,12 +455,15 @@ static void add_read(struct arena *arena, struct txn *txn, struct text begin, st
 
 /* --- Unreadable keys --- */
 
-static void unreadable_clear(struct arena *arena, struct txn *txn, struct text begin, struct text end) {
+static void unreadable_clear(struct arena *arena, struct txn *txn, struct text begin,
+                             struct text end) {
     struct ranges old = txn->unreadable;
     txn->unreadable = (struct ranges){0};
     for (int i = 0; i < old.count; i++) {
-        ranges_add(arena, &txn->unreadable, old.array[i].begin, text_min(old.array[i].end, begin), old.array[i].required);
-        ranges_add(arena, &txn->unreadable, text_max(old.array[i].begin, end), old.array[i].end, old.array[i].required);
+        ranges_add(arena, &txn->unreadable, old.array[i].begin, text_min(old.array[i].end, begin),
+                   old.array[i].required);
+        ranges_add(arena, &txn->unreadable, text_max(old.array[i].begin, end), old.array[i].end,
+                   old.array[i].required);
     }
 }
 
@@ -457,9 +483,11 @@ static void unreadable_note(struct arena *arena, struct txn *txn, const struct m
 }
 
 /* Whether an unreadable key lies in the range; `surely`: without doubt. */
-static bool touches_unreadable(const struct txn *txn, struct text begin, struct text end, bool surely) {
+static bool touches_unreadable(const struct txn *txn, struct text begin, struct text end,
+                               bool surely) {
     for (int i = 0; i < txn->unreadable.count; i++) {
-        if ((txn->unreadable.array[i].required || !surely) && overlap(begin, end, &txn->unreadable.array[i]))
+        if ((txn->unreadable.array[i].required || !surely) && overlap(begin, end,
+                                                                      &txn->unreadable.array[i]))
             return true;
     }
     return false;
@@ -472,21 +500,25 @@ static void note_mutation(struct history *history, struct txn *txn, struct mutat
     txn->next_write_unconflicted = false;
     if (mutation.type == MUTATION_CLEAR_RANGE && text_compare(mutation.key, mutation.value) >= 0)
         return;
-    txn->mutations = arena_grow(history->arena, txn->mutations, txn->mutation_count, &txn->mutation_capacity,
+    txn->mutations = arena_grow(history->arena, txn->mutations, txn->mutation_count,
+                                &txn->mutation_capacity,
                                 sizeof *txn->mutations);
     txn->mutations[txn->mutation_count++] = mutation;
     if (!txn->ryw_disabled)
         unreadable_note(history->arena, txn, &mutation);
     if (conflicts && !is_stamped_key(&mutation)) {
         bool range = mutation.type == MUTATION_CLEAR_RANGE;
-        ranges_add(history->arena, &txn->writes, mutation.key, range ? mutation.value : text_after(history->arena, mutation.key),
+        ranges_add(history->arena, &txn->writes, mutation.key, range ? mutation.value
+                   : text_after(history->arena, mutation.key),
                    true);
     }
 }
 
 static void note_option(struct txn *txn, int option) {
     switch (option) {
-    case FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE: txn->next_write_unconflicted = true; break;
+    case FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE:
+        txn->next_write_unconflicted = true;
+        break;
     case FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE: txn->ryw_disabled = true; break;
     case FDB_TR_OPTION_SNAPSHOT_RYW_ENABLE: txn->snapshot_ryw++; break;
     case FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE: txn->snapshot_ryw--; break;
@@ -500,12 +532,20 @@ void txn_reset(struct txn *txn) {
 
 void txn_note(struct history *history, struct txn *txn, const struct call *call) {
     switch (call->kind) {
-    case CALL_SET: note_mutation(history, txn, (struct mutation){MUTATION_SET, call->key, call->value}); break;
-    case CALL_CLEAR:
-        note_mutation(history, txn, (struct mutation){MUTATION_CLEAR_RANGE, call->key, text_after(history->arena, call->key)});
+    case CALL_SET:
+        note_mutation(history, txn, (struct mutation){MUTATION_SET, call->key, call->value});
         break;
-    case CALL_CLEAR_RANGE: note_mutation(history, txn, (struct mutation){MUTATION_CLEAR_RANGE, call->key, call->value}); break;
-    case CALL_ATOMIC: note_mutation(history, txn, (struct mutation){call->type, call->key, call->value}); break;
+    case CALL_CLEAR:
+        note_mutation(history, txn, (struct mutation){MUTATION_CLEAR_RANGE, call->key,
+                                                      text_after(history->arena, call->key)});
+        break;
+    case CALL_CLEAR_RANGE:
+        note_mutation(history, txn, (struct mutation){MUTATION_CLEAR_RANGE, call->key,
+                                                      call->value});
+        break;
+    case CALL_ATOMIC:
+        note_mutation(history, txn, (struct mutation){call->type, call->key, call->value});
+        break;
     case CALL_OPTION: note_option(txn, call->type); break;
     case CALL_CONFLICT:
         if (call->type == FDB_CONFLICT_RANGE_TYPE_READ)
@@ -536,13 +576,15 @@ static struct rows view(struct history *history, const struct txn *txn, bool sna
     const struct state *state = history_state(history, txn->version);
     if (!state)
         die("a read version from before the seed", 0);
-    return sees_writes(txn, snapshot) ? rows_with(history->arena, state->rows, txn, NULL) : state->rows;
+    return sees_writes(txn, snapshot) ? rows_with(history->arena, state->rows, txn, NULL)
+        : state->rows;
 }
 
 static const char *check_get(struct history *history, struct txn *txn, const struct call *call) {
     struct text after = text_after(history->arena, call->key);
     if (sees_writes(txn, call->snapshot) && touches_unreadable(txn, call->key, after, true))
-        return call->error == ERROR_UNREADABLE ? NULL : wrong("error %d, not 1036: the key is unreadable", call->error);
+        return call->error == ERROR_UNREADABLE ? NULL
+            : wrong("error %d, not 1036: the key is unreadable", call->error);
     if (call->error)
         return wrong("error %d", call->error);
     const struct text *value = rows_find(view(history, txn, call->snapshot), call->key);
@@ -564,7 +606,8 @@ struct place {
 };
 
 static struct place place_of(struct arena *arena, struct rows rows, struct selector selector) {
-    struct place place = {selector.or_equal ? text_after(arena, selector.key) : selector.key, selector.offset, 0, {0}};
+    struct place place = {selector.or_equal ? text_after(arena, selector.key) : selector.key,
+                          selector.offset, 0, {0}};
     place.index = rows_below(rows, place.key) + place.offset - 1;
     if (place.index < 0)
         place.resolved = text_of("");
@@ -574,12 +617,14 @@ static struct place place_of(struct arena *arena, struct rows rows, struct selec
 }
 
 /* The keys that finding a place looks at. */
-static void place_path(struct arena *arena, const struct place *place, struct text *begin, struct text *end) {
+static void place_path(struct arena *arena, const struct place *place, struct text *begin,
+                       struct text *end) {
     *begin = place->offset > 0 ? place->key : place->resolved;
     *end = place->offset > 0 ? text_after(arena, place->resolved) : place->key;
 }
 
-static const char *check_get_key(struct history *history, struct txn *txn, const struct call *call) {
+static const char *check_get_key(struct history *history, struct txn *txn,
+                                 const struct call *call) {
     struct place place = place_of(history->arena, view(history, txn, call->snapshot), call->begin);
     struct text begin, end;
     place_path(history->arena, &place, &begin, &end);
@@ -600,18 +645,21 @@ static const char *check_get_key(struct history *history, struct txn *txn, const
 /* The byte limit a range read has; INT32_MAX for none. */
 static int byte_limit(const struct call *call) {
     static const int modes[] = {INT32_MAX, 256, 1000, 4096, 80000};
-    static const int iterations[] = {4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80000, 120000};
+    static const int iterations[] = {4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80000,
+                                     120000};
     int limit;
     if (call->mode == FDB_STREAMING_MODE_ITERATOR)
         limit = iterations[(call->iteration < 10 ? call->iteration : 10) - 1];
     else
-        limit = modes[call->mode == FDB_STREAMING_MODE_WANT_ALL ? FDB_STREAMING_MODE_SERIAL : call->mode];
+        limit = modes[call->mode == FDB_STREAMING_MODE_WANT_ALL ? FDB_STREAMING_MODE_SERIAL
+                      : call->mode];
     return call->target_bytes && call->target_bytes < limit ? call->target_bytes : limit;
 }
 
 /* Whether the number of rows fits the limits, given that `available` could have been returned. */
 static const char *check_limits(const struct call *call, int available) {
-    int count = call->rows.count, limit = call->limit ? call->limit : INT32_MAX, bytes_max = byte_limit(call);
+    int count = call->rows.count, limit = call->limit ? call->limit : INT32_MAX,
+        bytes_max = byte_limit(call);
     int64_t bytes = 0, bytes_before_last = 0;
     for (int i = 0; i < count; i++) {
         bytes_before_last = bytes;
@@ -648,7 +696,8 @@ static const char *check_rows(const struct range_read *read) {
     for (int i = 0; i < call->rows.count; i++) {
         if (i >= available)
             return wrong("%d rows, but there are %d", call->rows.count, available);
-        const struct row *row = &read->view.array[call->reverse ? read->last - 1 - i : read->first + i];
+        const struct row *row = &read->view.array[call->reverse ? read->last - 1 - i
+                                                  : read->first + i];
         if (!text_equal(row->key, call->rows.array[i].key))
             return wrong("another key in row %d", i);
         if (!text_equal(row->value, call->rows.array[i].value))
@@ -661,7 +710,8 @@ static const char *check_rows(const struct range_read *read) {
  * What the rules of read-your-writes add for a range; with `clamped`, selectors that ran off the
  * edge count.
  */
-static void ryw_range(struct arena *arena, const struct range_read *read, bool clamped, struct text *begin, struct text *end) {
+static void ryw_range(struct arena *arena, const struct range_read *read, bool clamped,
+                      struct text *begin, struct text *end) {
     const struct call *call = read->call;
     bool more = call->more, forward = !call->reverse;
     int count = call->rows.count;
@@ -687,7 +737,8 @@ static void ryw_range(struct arena *arena, const struct range_read *read, bool c
 }
 
 /* Likewise with read-your-writes disabled. */
-static void plain_range(struct arena *arena, const struct range_read *read, bool clamped, struct text *begin, struct text *end) {
+static void plain_range(struct arena *arena, const struct range_read *read, bool clamped,
+                        struct text *begin, struct text *end) {
     const struct call *call = read->call;
     bool more = call->more, forward = !call->reverse;
     int count = call->rows.count, begin_offset = read->begin.offset, end_offset = read->end.offset;
@@ -733,7 +784,8 @@ static void add_range_read(struct arena *arena, struct txn *txn, const struct ra
 }
 
 /* All that a range read may look at. */
-static void reach(struct arena *arena, const struct range_read *read, struct text *begin, struct text *end) {
+static void reach(struct arena *arena, const struct range_read *read, struct text *begin,
+                  struct text *end) {
     struct text begin_from, begin_to, end_from, end_to;
     place_path(arena, &read->begin, &begin_from, &begin_to);
     place_path(arena, &read->end, &end_from, &end_to);
@@ -755,12 +807,14 @@ static bool crossed_unreadable(const struct txn *txn, const struct range_read *r
     return touches_unreadable(txn, begin, end, true);
 }
 
-static const char *check_get_range(struct history *history, struct txn *txn, const struct call *call) {
+static const char *check_get_range(struct history *history, struct txn *txn,
+                                   const struct call *call) {
     struct arena *arena = history->arena;
     struct range_read read = {.call = call, .view = view(history, txn, call->snapshot)};
     read.begin = place_of(arena, read.view, call->begin);
     read.end = place_of(arena, read.view, call->end);
-    bool inverted = read.begin.offset >= read.end.offset && text_compare(read.begin.key, read.end.key) >= 0;
+    bool inverted = read.begin.offset >= read.end.offset && text_compare(read.begin.key,
+                                                                         read.end.key) >= 0;
     read.first = clamp(read.begin.index, read.view.count);
     read.last = clamp(read.end.index, read.view.count);
     if (inverted || read.last < read.first)
@@ -785,22 +839,26 @@ static const char *check_get_range(struct history *history, struct txn *txn, con
 
 static const char *check_commit_form(const struct txn *txn, const struct call *call) {
     if (call->error)
-        return call->error == 1020 && !txn_is_read_only(txn) ? NULL : wrong("error %d", call->error);
+        return call->error == 1020 && !txn_is_read_only(txn) ? NULL : wrong("error %d",
+                                                                            call->error);
     if (txn_is_read_only(txn))
-        return call->committed_version == -1 ? NULL : wrong("a read-only transaction has version %lld",
+        return call->committed_version == -1 ? NULL
+            : wrong("a read-only transaction has version %lld",
                                                             (long long)call->committed_version);
     uint64_t version = 0;
     for (int i = 0; i < 8; i++)
         version = version << 8 | call->stamp[i];
     if (call->stamped && version != (uint64_t)call->committed_version)
-        return wrong("committed at %lld, stamped %lld", (long long)call->committed_version, (long long)version);
+        return wrong("committed at %lld, stamped %lld", (long long)call->committed_version,
+                     (long long)version);
     return NULL;
 }
 
 const char *txn_check(struct history *history, struct txn *txn, const struct call *call) {
     bool reads = call->kind >= CALL_READ_VERSION && call->kind <= CALL_GET_RANGE;
     if (reads && txn->has_version && txn->version != call->read_version)
-        return wrong("the read version changed from %lld to %lld", (long long)txn->version, (long long)call->read_version);
+        return wrong("the read version changed from %lld to %lld", (long long)txn->version,
+                     (long long)call->read_version);
     if (reads && !txn->has_version) {
         txn->has_version = true;
         txn->version = call->read_version;
@@ -810,6 +868,7 @@ const char *txn_check(struct history *history, struct txn *txn, const struct cal
     case CALL_GET_KEY: return check_get_key(history, txn, call);
     case CALL_GET_RANGE: return check_get_range(history, txn, call);
     case CALL_COMMIT: return check_commit_form(txn, call);
-    default: txn_note(history, txn, call); return call->error ? wrong("error %d", call->error) : NULL;
+    default: txn_note(history, txn, call); return call->error ? wrong("error %d", call->error)
+        : NULL;
     }
 }

@@ -5,9 +5,8 @@
  * begins with an empty database; most run on one :memory: database, every sixteenth on a directory
  * that is closed and opened again now and then.
  *
- *     model-sequential [SEED]            one seed (or KEEL_SEED, KEEL_ROUNDS=1) KEEL_SEED=N
- *     KEEL_ROUNDS=N …        that many from that one on KEEL_MODEL_PLANT=N …               the
- *     checker sees one altered result a seed, and must find it
+ *     model-sequential [SEED]        one seed; or by KEEL_SEED and KEEL_ROUNDS
+ *     KEEL_MODEL_PLANT=N …           the checker sees one altered result a seed, and must find it
  *
  * Every run begins by planting each kind of wrong result: a checker that cannot fail proves
  * nothing.
@@ -128,7 +127,8 @@ static void choose_version(struct run *run, struct call *call) {
     call->version = state->version;
     if (index + 1 < history->state_count && random_below(&run->random, 2)) {
         int64_t span = state[1].version - state->version;
-        call->version += random_below(&run->random, 2) ? span - 1 : (int64_t)(random_next(&run->random) % (uint64_t)span);
+        call->version += random_below(&run->random, 2) ? span - 1
+            : (int64_t)(random_next(&run->random) % (uint64_t)span);
     }
 }
 
@@ -147,7 +147,8 @@ static const char *check_commit(struct run *run, struct txn *txn, const struct c
     const char *finding = txn_check(&run->history, txn, call);
     if (finding || txn_is_read_only(txn))
         return finding;
-    struct conflict_search search = {txn->has_version ? txn->version : INT64_MAX, INT64_MAX, 0, UINT64_MAX, call->error == 0};
+    struct conflict_search search = {txn->has_version ? txn->version : INT64_MAX, INT64_MAX, 0,
+                                     UINT64_MAX, call->error == 0};
     const struct commit *conflict = history_find_conflict(&run->history, txn, &search);
     if (call->error)
         return conflict ? NULL : "a conflict that nothing explains";
@@ -161,7 +162,8 @@ static const char *check(struct run *run, int index, struct call *call) {
     const char *finding = NULL;
     if (run->plant && plant_in(run, call))
         run->plant = PLANT_NONE;
-    if (call->kind >= CALL_READ_VERSION && call->kind <= CALL_GET_RANGE && !txn->has_version && !call->error &&
+    if (call->kind >= CALL_READ_VERSION && call->kind <= CALL_GET_RANGE && !txn->has_version &&
+        !call->error &&
         call->read_version < history_newest(&run->history)->version)
         return "the read version is below the newest commit";
     if (call->kind == CALL_COMMIT)
@@ -214,7 +216,8 @@ static const char *audit(struct run *run, struct rows *rows, int64_t *version) {
 
 static void open_sessions(struct run *run) {
     for (int i = 0; i < SESSIONS; i++) {
-        run->sessions[i] = (struct session){.arena = &run->arena, .pool = &run->pool, .random = &run->random};
+        run->sessions[i] = (struct session){.arena = &run->arena, .pool = &run->pool,
+                                            .random = &run->random};
         session_open(&run->sessions[i], run_database(run));
         txn_reset(&run->txns[i]);
     }
@@ -253,8 +256,10 @@ static const char *run_calls(struct run *run) {
     return finding;
 }
 
-static void print_trace(const struct run *run, uint64_t seed, const char *program, const char *finding) {
-    printf("seed %llu, %s: %s\n", (unsigned long long)seed, run->on_disk ? "directory" : ":memory:", finding);
+static void print_trace(const struct run *run, uint64_t seed, const char *program,
+                        const char *finding) {
+    printf("seed %llu, %s: %s\n", (unsigned long long)seed, run->on_disk ? "directory" : ":memory:",
+           finding);
     for (int i = 0; i < run->trace_count; i++) {
         printf("  t%d ", run->trace[i].session);
         call_print(stdout, &run->trace[i].call);
@@ -265,7 +270,8 @@ static void print_trace(const struct run *run, uint64_t seed, const char *progra
 
 /* True if the seed passed. `program` NULL: prints nothing. */
 static bool run_seed(struct places *places, uint64_t seed, enum plant plant, const char *program) {
-    struct run run = {.places = places, .on_disk = seed % 16 == 15, .plant = plant, .random = {seed}, .began = time(NULL)};
+    struct run run = {.places = places, .on_disk = seed % 16 == 15, .plant = plant,
+                      .random = {seed}, .began = time(NULL)};
     struct rows rows;
     int64_t version;
     run.trace = arena_take(&run.arena, TRACE_CALLS_MAX * sizeof *run.trace);
@@ -302,7 +308,8 @@ static int self_check(struct places *places) {
 
 static void places_open(struct places *places) {
     const char *directory = getenv("TMPDIR");
-    snprintf(places->path, sizeof places->path, "%s/keel-model-XXXXXX", directory ? directory : "/tmp");
+    snprintf(places->path, sizeof places->path, "%s/keel-model-XXXXXX", directory ? directory
+             : "/tmp");
     if (!mkdtemp(places->path))
         die("no temporary directory", 0);
     places->memory = open_database(":memory:");
@@ -338,7 +345,8 @@ int main(int argc, char **argv) {
     }
     places_close(&places, failed > 0);
     network_stop();
-    printf("seeds %llu to %llu\n", (unsigned long long)seed, (unsigned long long)(seed + rounds - 1));
+    printf("seeds %llu to %llu\n", (unsigned long long)seed,
+           (unsigned long long)(seed + rounds - 1));
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
     return failed ? 1 : 0;
 }

@@ -210,7 +210,8 @@ static void run_model(uint64_t seed, size_t prefix_length, unsigned steps) {
 static void test_model(void **state) {
     (void)state;
     uint64_t seed = environment("KEEL_SEED", 1), rounds = environment("KEEL_ROUNDS", 150);
-    printf("resolver model: KEEL_SEED=%llu KEEL_ROUNDS=%llu\n", (unsigned long long)seed, (unsigned long long)rounds);
+    printf("resolver model: KEEL_SEED=%llu KEEL_ROUNDS=%llu\n", (unsigned long long)seed,
+           (unsigned long long)rounds);
     static const size_t prefixes[] = {0, 3, 8, 40};
     for (uint64_t round = 0; round < rounds; round++)
         run_model(seed + round, prefixes[(seed + round) % 4], 3000);
@@ -252,7 +253,8 @@ static void test_large(void **state) {
         unsigned probe = random_below(KEYS);
         range = range_of_numbers(probe, probe + 1, keys);
         int64_t at = version - (int64_t)random_below(1000);
-        assert_int_equal(resolver_conflicts(resolver, range, at < 0 ? 0 : at), versions[probe] > (at < 0 ? 0 : at));
+        assert_int_equal(resolver_conflicts(resolver, range, at < 0 ? 0 : at),
+                         versions[probe] > (at < 0 ? 0 : at));
         if (step % 100 == 0 && step > 2000)
             resolver_forget(resolver, version - 1000);
         if (step % 20000 == 0)
@@ -305,7 +307,8 @@ static void test_cover_all(void **state) {
     struct resolver *resolver = create();
     uint8_t keys[2][16];
     for (uint64_t i = 0; i < 100000; i++)
-        assert_int_equal(resolver_add(resolver, range_of_numbers(3 * i, 3 * i + 1, keys), (int64_t)i), 0);
+        assert_int_equal(resolver_add(resolver, range_of_numbers(3 * i, 3 * i + 1, keys),
+                                      (int64_t)i), 0);
     uint64_t before = resolver_bytes(resolver);
     assert_int_equal(resolver_add(resolver, range_of("", "\xff\xff"), 100000), 0);
     resolver_check(resolver);
@@ -347,12 +350,14 @@ static void test_out_of_memory(void **state) {
             assert_int_equal(error, ERROR_LARGE_ALLOC_FAILED);
             failures++;
             resolver_check(resolver);
-            assert_false(resolver_conflicts(resolver, range_of("", "\xff\xff\xff\xff\xff"), version - 1));
+            assert_false(resolver_conflicts(resolver, range_of("", "\xff\xff\xff\xff\xff"),
+                                            version - 1));
         }
         model_add(&model, &pick, version);
         pick_range(&model, &probe);
         int64_t at = version - (int64_t)random_below((unsigned)version);
-        assert_int_equal(resolver_conflicts(resolver, probe.range, at), model_conflicts(&model, &probe, at));
+        assert_int_equal(resolver_conflicts(resolver, probe.range, at), model_conflicts(&model,
+                &probe, at));
     }
     assert_true(failures > 100);
     resolver_check(resolver);
@@ -378,28 +383,34 @@ static void bench(bool shared_prefix, uint64_t count) {
         keys[i][16] = 0;
     }
     for (uint64_t i = 0; i < count; i++)
-        resolver_add(resolver, (struct key_range){bytes_make(keys[i], 16), bytes_make(keys[i], 17)}, (int64_t)i);
+        resolver_add(resolver, (struct key_range){bytes_make(keys[i], 16), bytes_make(keys[i], 17)},
+                     (int64_t)i);
     double start = seconds();
     uint64_t conflicts = 0, rounds = count;
     for (uint64_t i = 0; i < rounds; i++) {
         uint64_t at = random_next() % count;
-        conflicts += resolver_conflicts(resolver, (struct key_range){bytes_make(keys[at], 16), bytes_make(keys[at], 17)}, 0);
+        conflicts += resolver_conflicts(resolver, (struct key_range){bytes_make(keys[at], 16),
+                                                                     bytes_make(keys[at], 17)}, 0);
     }
     double checked = seconds();
     for (uint64_t i = 0; i < count; i++) { /* new keys, as many forgotten */
         uint64_t halves[2] = {random_next(), random_next()};
         memcpy(keys[i] + (shared_prefix ? 8 : 0), halves, shared_prefix ? 8 : 16);
-        resolver_add(resolver, (struct key_range){bytes_make(keys[i], 16), bytes_make(keys[i], 17)}, (int64_t)(count + i));
+        resolver_add(resolver, (struct key_range){bytes_make(keys[i], 16), bytes_make(keys[i], 17)},
+                     (int64_t)(count + i));
         if (i % 16 == 0)
             resolver_forget(resolver, (int64_t)i);
     }
     double added = seconds();
     for (uint64_t i = 0; i < rounds; i++) {
-        struct bytes a = bytes_make(keys[random_next() % count], 16), b = bytes_make(keys[random_next() % count], 16);
-        conflicts += resolver_conflicts(resolver, (struct key_range){bytes_min(a, b), bytes_max(a, b)}, (int64_t)(2 * count - 3));
+        struct bytes a = bytes_make(keys[random_next() % count], 16),
+            b = bytes_make(keys[random_next() % count], 16);
+        conflicts += resolver_conflicts(resolver, (struct key_range){bytes_min(a, b),
+                bytes_max(a, b)}, (int64_t)(2 * count - 3));
     }
     printf("%s, %llu entries: check %.0f ns, add %.0f ns, wide check %.0f ns, %llu bytes (%llu)\n",
-           shared_prefix ? "shared prefix" : "random", (unsigned long long)count, (checked - start) * 1e9 / (double)rounds,
+           shared_prefix ? "shared prefix" : "random", (unsigned long long)count,
+               (checked - start) * 1e9 / (double)rounds,
            (added - checked) * 1e9 / (double)count, (seconds() - added) * 1e9 / (double)rounds,
            (unsigned long long)resolver_bytes(resolver), (unsigned long long)conflicts);
     resolver_check(resolver);
@@ -417,9 +428,12 @@ static void test_speed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_empty),         cmocka_unit_test(test_edges),     cmocka_unit_test(test_point),
-        cmocka_unit_test(test_model),         cmocka_unit_test(test_large),     cmocka_unit_test(test_memory_is_bounded),
-        cmocka_unit_test(test_cover_all),     cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_empty),         cmocka_unit_test(test_edges),
+            cmocka_unit_test(test_point),
+        cmocka_unit_test(test_model),         cmocka_unit_test(test_large),
+            cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_cover_all),     cmocka_unit_test(test_out_of_memory),
+            cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

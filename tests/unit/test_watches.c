@@ -154,14 +154,16 @@ static struct bytes model_key(unsigned index) {
 static bool believes(const struct probe *probe, const char *value) {
     if (!value)
         return !probe->watch.present;
-    return probe->watch.present && bytes_equal(probe->watch.value, bytes_make(value, strlen(value)));
+    return probe->watch.present && bytes_equal(probe->watch.value,
+                                               bytes_make(value, strlen(value)));
 }
 
 /*
  * Checks that the fired list is exactly what the model expects of a change to keys [first, end),
  * NULL for a clear.
  */
-static void expect(struct probe *probes, unsigned first, unsigned end, const char *value, struct watch *fired) {
+static void expect(struct probe *probes, unsigned first, unsigned end, const char *value,
+                   struct watch *fired) {
     watches_fire(fired, 0);
     for (unsigned i = 0; i < PROBES; i++) {
         struct probe *probe = &probes[i];
@@ -196,7 +198,8 @@ static void test_model(void **state) {
     (void)state;
     static struct probe probes[PROBES];
     uint64_t seed = environment("KEEL_SEED", 1), rounds = environment("KEEL_ROUNDS", 6000);
-    printf("watches model: KEEL_SEED=%llu KEEL_ROUNDS=%llu\n", (unsigned long long)seed, (unsigned long long)rounds);
+    printf("watches model: KEEL_SEED=%llu KEEL_ROUNDS=%llu\n", (unsigned long long)seed,
+           (unsigned long long)rounds);
     memset(probes, 0, sizeof probes);
     for (int i = 0; i < KEYS; i++)
         snprintf(model_keys[i], sizeof model_keys[i], "%02d", i);
@@ -209,7 +212,8 @@ static void test_model(void **state) {
                 probe->set = false;
             } else {
                 assert_false(watches_remove(watches, &probe->watch));
-                probe_init(probe, model_key(random_below(&seed, KEYS)), model_values[random_below(&seed, 4)]);
+                probe_init(probe, model_key(random_below(&seed, KEYS)),
+                           model_values[random_below(&seed, 4)]);
                 watches_add(watches, &probe->watch);
                 probe->set = true;
             }
@@ -250,7 +254,8 @@ static void *work(void *argument) {
                 if (i % 16)
                     watches_set(worker->watches, model_key(key), BYTES_LITERAL("b"), &fired);
                 else
-                    watches_clear_range(worker->watches, model_key(key), model_key(key + 2), &fired);
+                    watches_clear_range(worker->watches, model_key(key), model_key(key + 2),
+                                        &fired);
                 watches_fire(fired, 0);
             }
         }
@@ -292,7 +297,8 @@ static void test_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_set),   cmocka_unit_test(test_clear_range), cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_set),   cmocka_unit_test(test_clear_range),
+            cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_model), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
