@@ -101,7 +101,7 @@ static void preallocate_that_fails_is_undone(void **state) {
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &narrow), 0);
     fdb_error_t error = os_file_preallocate(&file, 1000000);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
-    assert_int_equal(error, ERROR_IO_ERROR);
+    assert_int_equal(error, ERROR_DISK_FULL);
     uint64_t size = 0;
     assert_int_equal(os_file_size(&file, &size), 0);
     assert_int_equal(size, 4);
