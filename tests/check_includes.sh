@@ -24,14 +24,14 @@ for file in src/*/*.[ch]; do
     done
     passed=$((passed + 1))
 done
-for pair in lmdb.h:src/engine/base_lmdb.c xxhash.h:src/util/checksum.c; do
+for pair in lmdb.h:src/engine/base_lmdb.h xxhash.h:src/util/checksum.c; do
     header=${pair%%:*}
     owner=${pair#*:}
     others=$(grep -l "#include <$header>" src/*/*.[ch] | grep -v "^$owner\$")
     [ -z "$others" ] || complain "$header belongs to $owner alone, but: $others"
 done
 for header in errno.h fcntl.h unistd.h sys/stat.h sys/file.h dirent.h; do
-    others=$(grep -l "#include <$header>" src/*/*.[ch] | grep -v '^src/os/' | grep -v '^src/engine/base_lmdb.c')
+    others=$(grep -l "#include <$header>" src/*/*.[ch] | grep -v '^src/os/' | grep -v '^src/engine/base_lmdb.h')
     [ -z "$others" ] || complain "$header belongs to src/os, but: $others"
 done
 others=$(grep -nE '\b(malloc|calloc|realloc|free)\(' src/*/*.c | grep -v '^src/util/memory.c' | grep -v '^[^:]*:[0-9]*: *\*' | grep -v '/\*')

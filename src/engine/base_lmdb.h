@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole), base_lmdb_read.c, base_lmdb_write.c. Private to
+ * them, and the one place that includes lmdb.h.
+ */
+#ifndef KEEL_ENGINE_BASE_LMDB_H
+#define KEEL_ENGINE_BASE_LMDB_H
+
+#include "engine/base.h"
+
+#include <errno.h> /* LMDB returns its numbers */
+#include <lmdb.h>
+#include <stdatomic.h>
+
+#include "util/coding.h"
+
+/* ---- The format: docs/format.md, "Base" ---- */
+
+enum {
+    LMDB_KEY_BYTES = 511, /* the longest key LMDB takes as Debian builds it */
+    NODE_RECORD = 0x00,
+    NODE_ROOT = 0x01,
+    NODE_SUBTREE = 0x02,
+    ROOT_PREFIX_BYTES = 1,
+    SUBTREE_PREFIX_BYTES = 9,
+    ROOT_CHUNK_BYTES = LMDB_KEY_BYTES - ROOT_PREFIX_BYTES,
+    SUBTREE_CHUNK_BYTES = LMDB_KEY_BYTES - SUBTREE_PREFIX_BYTES,
+    KEY_BYTES_MAX = 30000,
+    VALUE_BYTES_MAX = 100000,
+    DEPTH_MAX = 1 + (KEY_BYTES_MAX - ROOT_CHUNK_BYTES) / SUBTREE_CHUNK_BYTES,
+    PATH_BYTES = ROOT_CHUNK_BYTES + DEPTH_MAX * SUBTREE_CHUNK_BYTES,
+    FORMAT_VERSION = 1,
+};
+
+enum record_offset {
+    RECORD_MAGIC = 0,
+    RECORD_FORMAT = 8,        /* u32 */
+    RECORD_RESERVED = 12,     /* u32, zero */
+    RECORD_VERSION = 16,      /* i64 */
+    RECORD_SUBTREE_NEXT = 24, /* u64 */
+    RECORD_BYTES = 32,
+};
+
+enum entry_offset {
+    ENTRY_FLAGS = 0,   /* u8 */
+    ENTRY_SUBTREE = 1, /* u64 little-endian, 0 where there is none */
+    ENTRY_VALUE = 9,
+};
+enum { ENTRY_HAS_VALUE = 1, ENTRY_HAS_SUBTREE = 2 };
+
+struct lmdb_base {
+    struct base base;
+    MDB_env *environment;
+    MDB_dbi tree;
+    size_t page_bytes;
+    char *path;
+    _Atomic int64_t version;
+    bool failed;           /* the writer's: a commit failed in a way that leaves the disk in doubt */
+    MDB_txn *writing;      /* the write transaction, or NULL; the rest belongs to it */
+    MDB_cursor *at;        /* where it last wrote */
+    uint64_t subtree_next; /* the first number never used */
+    uint8_t *scratch;      /* for an entry with a header; made when first needed */
+};
+
+struct lmdb_snapshot {
+    struct base_snapshot snapshot;
+    struct lmdb_base *owner;
+    MDB_txn *transaction;
+    MDB_cursor *shallow;
+    MDB_cursor *deep; /* made when the first sub-tree is entered */
+    bool live;
+    bool shallow_stale, deep_stale; /* the cursor does not yet know the renewed transaction */
+    size_t transaction_id;          /* the LMDB transaction whose version is cached below; 0 is none */
+    int64_t version;
+
+    /* The cursor: where the row in `snapshot` is. */
+    uint64_t below; /* the row is an entry's own value, and this sub-tree follows it; else 0 */
+    unsigned depth; /* sub-trees entered: 0 is the root */
+    uint64_t subtrees[DEPTH_MAX + 1]; /* [depth] is the node the cursor is in, [0] is 0 */
+    uint8_t *path;                    /* the bytes of the chunks entered, then the current one; as `deep` */
+};
+
+/* A value with a header, taken apart. */
+struct entry {
+    bool has_value;
+    struct bytes value;
+    uint64_t subtree; /* 0: none */
+};
+
+/* ---- base_lmdb.c ---- */
+
+/* What an LMDB result means to our callers. */
+fdb_error_t base_lmdb_error(int result);
+
+/* The record about the base itself. Reading says MDB_NOTFOUND also where it is not one of ours. */
+int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record);
+int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version, uint64_t subtree_next);
+
+/* ---- base_lmdb_read.c and base_lmdb_write.c: methods of base.h ---- */
+
+fdb_error_t base_lmdb_snapshot_create(struct base *base, struct base_snapshot **snapshot);
+void base_lmdb_snapshot_destroy(struct base_snapshot *snapshot);
+fdb_error_t base_lmdb_snapshot_renew(struct base_snapshot *snapshot, int64_t *version);
+void base_lmdb_snapshot_reset(struct base_snapshot *snapshot);
+fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present);
+fdb_error_t base_lmdb_seek(struct base_snapshot *snapshot, struct bytes key, bool *found);
+fdb_error_t base_lmdb_seek_before(struct base_snapshot *snapshot, struct bytes key, bool *found);
+fdb_error_t base_lmdb_next(struct base_snapshot *snapshot, bool *found);
+fdb_error_t base_lmdb_previous(struct base_snapshot *snapshot, bool *found);
+
+fdb_error_t base_lmdb_write_begin(struct base *base);
+fdb_error_t base_lmdb_write_set(struct base *base, struct bytes key, struct bytes value);
+fdb_error_t base_lmdb_write_clear(struct base *base, struct bytes key);
+fdb_error_t base_lmdb_write_clear_range(struct base *base, struct bytes begin, struct bytes end);
+fdb_error_t base_lmdb_write_commit(struct base *base, int64_t version);
+void base_lmdb_write_abort(struct base *base);
+
+/* ---- Small parts ---- */
+
+static inline size_t chunk_bytes_max(uint64_t subtree) {
+    return subtree ? SUBTREE_CHUNK_BYTES : ROOT_CHUNK_BYTES;
+}
+
+/* Writes what every LMDB key of a node begins with; returns its length. Node 0 is the root. */
+static inline size_t put_prefix(uint8_t *to, uint64_t subtree) {
+    if (!subtree) {
+        to[0] = NODE_ROOT;
+        return ROOT_PREFIX_BYTES;
+    }
+    to[0] = NODE_SUBTREE;
+    coding_put_u64_big(to + 1, subtree);
+    return SUBTREE_PREFIX_BYTES;
+}
+
+/* The LMDB key, in `buffer`, of the entry for the first chunk of `rest` in a node. */
+static inline MDB_val entry_key(uint8_t buffer[LMDB_KEY_BYTES], uint64_t subtree, struct bytes rest) {
+    size_t prefix = put_prefix(buffer, subtree);
+    size_t length = rest.length < chunk_bytes_max(subtree) ? rest.length : chunk_bytes_max(subtree);
+    if (length)
+        memcpy(buffer + prefix, rest.data, length);
+    return (MDB_val){prefix + length, buffer};
+}
+
+static inline struct bytes skip(struct bytes rest, size_t length) {
+    return bytes_make(rest.data + length, rest.length - length);
+}
+
+static inline struct bytes view(MDB_val value) {
+    return bytes_make(value.mv_data, value.mv_size);
+}
+
+static inline bool node_contains(uint64_t subtree, MDB_val key) {
+    uint8_t prefix[SUBTREE_PREFIX_BYTES];
+    return bytes_starts_with(view(key), bytes_make(prefix, put_prefix(prefix, subtree)));
+}
+
+/* Takes an entry of a full-length chunk apart; false if it is not one (invariant 2). */
+static inline bool entry_parse(MDB_val value, struct entry *entry) {
+    const uint8_t *data = value.mv_data;
+    if (value.mv_size < ENTRY_VALUE)
+        return false;
+    uint8_t flags = data[ENTRY_FLAGS];
+    entry->has_value = flags & ENTRY_HAS_VALUE;
+    entry->subtree = coding_get_u64(data + ENTRY_SUBTREE);
+    entry->value = bytes_make(data + ENTRY_VALUE, value.mv_size - ENTRY_VALUE);
+    return flags && !(flags & ~(ENTRY_HAS_VALUE | ENTRY_HAS_SUBTREE)) &&
+           !!(flags & ENTRY_HAS_SUBTREE) == (entry->subtree != 0);
+}
+
+/* Where in a key the chunk begins that belongs to a node so many sub-trees down. */
+static inline size_t path_offset(unsigned depth) {
+    return depth ? (size_t)ROOT_CHUNK_BYTES + (depth - 1) * (size_t)SUBTREE_CHUNK_BYTES : 0;
+}
+
+static inline struct lmdb_base *base_of(struct base *base) {
+    return (struct lmdb_base *)base;
+}
+
+static inline struct lmdb_snapshot *snapshot_of(struct base_snapshot *snapshot) {
+    return (struct lmdb_snapshot *)snapshot;
+}
+
+#endif
