@@ -49,25 +49,27 @@ $(DEPENDENCIES): tools/install_packages.sh
 
 $(BUILD)/src/%.o: src/%.c Makefile | $(DEPENDENCIES)
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+	@echo "cc $<"
+	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
 $(LIB): $(OBJECTS) src/api/libfdb_c.map
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libfdb_c.so -Wl,-z,nodelete -Wl,-z,defs \
+	@echo "link $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libfdb_c.so -Wl,-z,nodelete -Wl,-z,defs \
 	  -Wl,--version-script=src/api/libfdb_c.map -o $@ $(OBJECTS) $(LIBRARIES)
 
 # All of src in one archive: unit tests reach what the library hides.
 $(ARCHIVE): $(OBJECTS)
 	@mkdir -p $(@D)
 	@rm -f $@
-	ar rcs $@ $(OBJECTS)
+	@ar rcs $@ $(OBJECTS)
 
 # --- Programs on top of the public API: linked as a user would link them ---
 
 PROGRAM_FLAGS = -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra -Iinclude -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 PROGRAM_LIBRARIES = -L$(BUILD)/lib -lfdb_c -Wl,-rpath,'$$ORIGIN/../lib' -lpthread
 
-LINK_PROGRAM = @mkdir -p $(@D); echo "$(CC) -o $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBRARIES)
+LINK_PROGRAM = @mkdir -p $(@D); echo "link $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBRARIES)
 
 $(BUILD)/bin/%: examples/%.c $(LIB)
 	$(LINK_PROGRAM)
@@ -79,18 +81,21 @@ $(BUILD)/bin/model-%: tests/model/%.c $(MODEL_HELPERS) $(wildcard tests/model/*.
 
 $(BUILD)/bin/bench: bench/bench.c $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
+	@echo "link $@"
+	@$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
 
 CONFORMANCE_SOURCES = $(wildcard tests/conformance/*.c)
 $(BUILD)/bin/conformance: $(CONFORMANCE_SOURCES) $(wildcard tests/conformance/*.h) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(PROGRAM_FLAGS) $(CONFORMANCE_SOURCES) -o $@ $(PROGRAM_LIBRARIES) -lcmocka
+	@echo "link $@"
+	@$(CC) $(PROGRAM_FLAGS) $(CONFORMANCE_SOURCES) -o $@ $(PROGRAM_LIBRARIES) -lcmocka
 
 UNIT_NAMES = $(patsubst tests/unit/test_%.c,%,$(wildcard tests/unit/test_*.c))
 UNIT_HELPERS = $(filter-out tests/unit/test_%.c,$(wildcard tests/unit/*.c))
 $(BUILD)/bin/unit-%: tests/unit/test_%.c $(UNIT_HELPERS) $(wildcard tests/unit/*.h) $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -Itests/unit -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
+	@echo "link $@"
+	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -Itests/unit -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
 	  $< $(UNIT_HELPERS) -o $@ $(ARCHIVE) $(LIBRARIES) -lcmocka
 
 # --- The demo ---

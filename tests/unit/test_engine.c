@@ -242,7 +242,7 @@ static void versions_advance(struct database *database) {
     assert_true(second - first >= 50000 && second - first <= elapsed + 1000);
     assert_int_equal(database_check_read_version(database, second), 0);
     assert_int_equal(database_check_read_version(database, second + 10000000), ERROR_FUTURE_VERSION);
-    assert_int_equal(database_check_read_version(database, 1), ERROR_TRANSACTION_TOO_OLD);
+    assert_int_equal(database_check_read_version(database, 0), ERROR_TRANSACTION_TOO_OLD);
 }
 
 static void test_versions_advance(void **state) {
