@@ -195,10 +195,10 @@ static fdb_error_t open_lease(struct engine *engine, bool exists, int64_t last_v
     fdb_error_t error = join(engine->path, "clock.keel", path, message);
     if (error)
         return error;
-    if (exists) { /* opened and checked before anything else */
-        int64_t leased = engine->lease.ceiling + (engine->lease.one_slot_lost ? 2 * LEASE_VERSIONS : 0);
-        last_version = leased > last_version ? leased : last_version;
-    }
+    int64_t leased = LEASE_VERSIONS; /* small versions are old ones, also in a new database */
+    if (exists) /* the lease was opened and checked before anything else */
+        leased = engine->lease.ceiling + (engine->lease.one_slot_lost ? 2 * LEASE_VERSIONS : 0);
+    last_version = leased > last_version ? leased : last_version;
     int64_t start = last_version + 1;
     int64_t ceiling = start + LEASE_VERSIONS;
     error = exists ? lease_raise(&engine->lease, ceiling)
