@@ -163,6 +163,9 @@ static void append_that_does_not_fit_changes_nothing(void **state) {
         }
         mutate(tr, FDB_MUTATION_TYPE_APPEND_IF_FITS, key("key"), text("yy"));
         assert_value(future_value(get(tr, key("key"))), nearly);
+        commit(tr);
+        assert_value(load(key("key")), nearly);
+        fdb_transaction_reset(tr);
         mutate(tr, FDB_MUTATION_TYPE_APPEND_IF_FITS, key("key"), text("z"));
         commit(tr);
         fdb_transaction_destroy(tr);

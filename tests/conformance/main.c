@@ -50,15 +50,25 @@ static bool wanted(const char *name, int count, char **names) {
     return count < 2;
 }
 
+static const char *child_name;
+
+/* A test, so that a failed assertion says where. */
+static void child(void **state) {
+    (void)state;
+    int result = child_main(child_name);
+    if (result < 0) {
+        result = legacy_child_main(child_name);
+    }
+    if (result < 0) {
+        result = embedded_child_main(child_name);
+    }
+    assert_int_equal(result, 0);
+}
+
 static int run_as_child(const char *name) {
-    int result = child_main(name);
-    if (result < 0) {
-        result = legacy_child_main(name);
-    }
-    if (result < 0) {
-        result = embedded_child_main(name);
-    }
-    return result < 0 ? 3 : result;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(child)};
+    child_name = name;
+    return cmocka_run_group_tests_name(name, tests, NULL, NULL);
 }
 
 int main(int count, char **arguments) {

@@ -34,19 +34,6 @@ static int child_capped_selection(void) {
     return 0;
 }
 
-static int child_before_setup(void) {
-    assert_int_equal(fdb_select_api_version(740), 0);
-    FDBDatabase *database = NULL;
-    assert_int_equal(fdb_run_network(), ERROR_NETWORK_NOT_SETUP);
-    assert_int_equal(fdb_stop_network(), ERROR_NETWORK_NOT_SETUP);
-    assert_int_equal(fdb_add_network_thread_completion_hook(NULL, NULL), ERROR_NETWORK_NOT_SETUP);
-    assert_int_equal(fdb_create_database(NULL, &database), ERROR_NETWORK_NOT_SETUP);
-    assert_null(database);
-    assert_int_equal(fdb_setup_network(), 0);
-    assert_int_equal(fdb_setup_network(), ERROR_NETWORK_ALREADY_SETUP);
-    return 0;
-}
-
 static atomic_int hook_calls;
 static int hook_order[4];
 static pthread_t hook_thread;
@@ -54,6 +41,20 @@ static pthread_t hook_thread;
 static void note_hook(void *number) {
     hook_order[hook_calls++] = *(int *)number;
     hook_thread = pthread_self();
+}
+
+static int child_before_setup(void) {
+    assert_int_equal(fdb_select_api_version(740), 0);
+    FDBDatabase *database = NULL;
+    assert_int_equal(fdb_run_network(), ERROR_NETWORK_NOT_SETUP);
+    assert_int_equal(fdb_stop_network(), ERROR_NETWORK_NOT_SETUP);
+    assert_int_equal(fdb_add_network_thread_completion_hook(note_hook, NULL),
+                     ERROR_NETWORK_NOT_SETUP);
+    assert_int_equal(fdb_create_database(NULL, &database), ERROR_NETWORK_NOT_SETUP);
+    assert_null(database);
+    assert_int_equal(fdb_setup_network(), 0);
+    assert_int_equal(fdb_setup_network(), ERROR_NETWORK_ALREADY_SETUP);
+    return 0;
 }
 
 static void add_hook_in_callback(FDBFuture *future, void *number) {
