@@ -297,6 +297,26 @@ static void without_memory_a_read_still_answers(void **state) {
     fdb_transaction_destroy(tr);
 }
 
+static void a_point_read_is_one_allocation(void **state) {
+    (void)state;
+    char value[200];
+    memset(value, 'v', sizeof value - 1);
+    value[sizeof value - 1] = '\0';
+    write_key("counted", value);
+    FDBTransaction *tr = begin();
+    assert_int_equal(finish(fdb_transaction_get(tr, KEY("counted"), 1)), 0);
+    memory_fail_after(1);
+    FDBFuture *read = fdb_transaction_get(tr, KEY("counted"), 1);
+    memory_fail_after(-1);
+    fdb_bool_t present = 0;
+    const uint8_t *bytes;
+    int length = 0;
+    assert_int_equal(fdb_future_get_value(read, &present, &bytes, &length), 0);
+    assert_int_equal(length, 199);
+    fdb_future_destroy(read);
+    fdb_transaction_destroy(tr);
+}
+
 /* ---- What is not supported ---- */
 
 static void tenants_say_that_there_are_none(void **state) {
@@ -428,6 +448,7 @@ int main(void) {
         cmocka_unit_test(misuse_is_an_error),
         cmocka_unit_test(a_bad_write_fails_the_commit),
         cmocka_unit_test(without_memory_a_read_still_answers),
+        cmocka_unit_test(a_point_read_is_one_allocation),
         cmocka_unit_test(tenants_say_that_there_are_none),
         cmocka_unit_test(the_rest_is_2108),
         cmocka_unit_test(questions_about_the_database),
