@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The size of a range, for fdb_transaction_get_estimated_range_size_bytes and split points, from a cursor that can only seek and step.
+ * The size of a range, for fdb_transaction_get_estimated_range_size_bytes and split points, from a
+ * cursor that can only seek and step.
  *
- * A range of up to ROWS_EXACT rows is simply walked. A larger one is a segment, named by its first and last row, and split again and again:
+ * A range of up to ROWS_EXACT rows is simply walked. A larger one is a segment, named by its first
+ * and last row, and split again and again:
  *
- *     first ─────────────┬──────────── last      The middle is the average of first and last as numbers, taken from the first
- *     [first, left_last] │ [right_first, last]   byte in which they differ. Both halves begin and end at rows, so a half
- *                      middle                    never has an empty margin, and empty stretches of key space cost nothing.
+ *     first ─────────────┬──────────── last
+ *     [first, left_last] │ [right_first, last]
+ *                      middle
  *
- * Splitting every segment of a list a few times in a row gives up to STRATA segments. From each of them one random way leads down: of two
- * halves take one by the toss of a coin and count it twice, until what is left is small enough to be walked. The expected value of that
- * is the exact size whatever the keys look like (Knuth, 1975, "Estimating the efficiency of backtrack programs"); a half of a few rows is
- * counted exactly instead of being tossed for, which keeps uneven splits from spoiling the result.
+ * The middle is the average of first and last as numbers, taken from the first byte in which they
+ * differ. Both halves begin and end at rows, so a half never has an empty margin, and empty
+ * stretches of key space cost nothing.
+ *
+ * Splitting every segment of a list a few times in a row gives up to STRATA segments. From each of
+ * them one random way leads down: of two halves take one by the toss of a coin and count it twice,
+ * until what is left is small enough to be walked. The expected value of that is the exact size
+ * whatever the keys look like (Knuth, 1975, "Estimating the efficiency of backtrack programs"); a
+ * half of a few rows is counted exactly instead of being tossed for, which keeps uneven splits
+ * from spoiling the result.
  *
  *   1. A segment's first and last are keys of rows, first <= last.
  *   2. The coin is a fixed sequence, so the same base gives the same answer.
  *
- * Threads: the caller's, on its snapshot. Failure: returns the error; the cursor is wherever it was.
+ * Threads: the caller's, on its snapshot. Failure: returns the error; the cursor is wherever it
+ * was.
  */
 #include "engine/base_estimate.h"
 
@@ -41,8 +50,11 @@ struct estimate {
     uint64_t coin;
 };
 
-/* Walks from the cursor's row to `last`, at most rows_max rows; *complete says that it got there. */
-static fdb_error_t walk(struct estimate *e, struct bytes last, int rows_max, double *bytes, bool *complete) {
+/*
+ * Walks from the cursor's row to `last`, at most rows_max rows; *complete says that it got there.
+ */
+static fdb_error_t walk(struct estimate *e, struct bytes last, int rows_max, double *bytes,
+                        bool *complete) {
     struct bytes key, value;
     double sum = 0;
     bool found = true;
@@ -83,8 +95,12 @@ static uint64_t digits(struct bytes key, size_t offset) {
     return coding_get_u64_big(buffer);
 }
 
-/* A key above first and at or below last, about half way; false where they differ only by zeros at the end of last. */
-static bool middle_key(struct estimate *e, const struct segment *segment, struct bytes *middle, bool *enough_memory) {
+/*
+ * A key above first and at or below last, about half way; false where they differ only by zeros at
+ * the end of last.
+ */
+static bool middle_key(struct estimate *e, const struct segment *segment, struct bytes *middle,
+                       bool *enough_memory) {
     struct bytes first = segment->first, last = segment->last;
     size_t shared = 0, shorter = first.length < last.length ? first.length : last.length;
     while (shared < shorter && first.data[shared] == last.data[shared])
@@ -120,7 +136,8 @@ static fdb_error_t look(struct estimate *e, struct half *half) {
 }
 
 /* Splits a segment; *split is false where it has no middle. */
-static fdb_error_t split_segment(struct estimate *e, const struct segment *segment, struct half halves[2], bool *split) {
+static fdb_error_t split_segment(struct estimate *e, const struct segment *segment,
+                                 struct half halves[2], bool *split) {
     struct bytes middle;
     bool found, enough_memory;
     *split = false;
@@ -228,7 +245,8 @@ static fdb_error_t estimate_segment(struct estimate *e, struct segment whole, do
     return ERROR_SUCCESS;
 }
 
-fdb_error_t base_estimate(struct base_snapshot *snapshot, struct bytes begin, struct bytes end, int64_t *bytes) {
+fdb_error_t base_estimate(struct base_snapshot *snapshot, struct bytes begin, struct bytes end,
+                          int64_t *bytes) {
     struct estimate e = {.snapshot = snapshot, .coin = UINT64_C(0x9E3779B97F4A7C15)};
     struct segment whole;
     bool found, complete;

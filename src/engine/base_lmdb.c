@@ -1,40 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base on disk: one LMDB environment in the database's directory. A read comes here when the window is silent about its key; the
- * checkpoint comes here with a generation that no transaction can see changing any more.
+ * The base on disk: one LMDB environment in the database's directory. A read comes here when the
+ * window is silent about its key; the checkpoint comes here with a generation that no transaction
+ * can see changing any more.
  *
- * Files: `base.keel`, the environment, and `base.keel-lock`, LMDB's reader table. The environment is made under the name
- * `base.keel.new` and renamed once it is complete and synced, so a `base.keel` is never half made.
+ * Files: `base.keel`, the environment, and `base.keel-lock`, LMDB's reader table. The environment
+ * is made under the name `base.keel.new` and renamed once it is complete and synced, so a
+ * `base.keel` is never half made.
  *
- * Long keys. LMDB's keys have 1 to 511 bytes, ours 0 to 30,000. So the keys form a trie of B-trees, as in Masstree: a node of the trie maps
- * chunks of keys, and what follows a chunk of full length is in a node of its own, a sub-tree. All nodes share LMDB's main tree, told
- * apart by what an LMDB key begins with:
+ * Long keys. LMDB's keys have 1 to 511 bytes, ours 0 to 30,000. So the keys form a trie of
+ * B-trees, as in Masstree: a node of the trie maps chunks of keys, and what follows a chunk of
+ * full length is in a node of its own, a sub-tree. All nodes share LMDB's main tree, told apart by
+ * what an LMDB key begins with:
  *
  *     00                         the one record about the base itself (enum record_offset)
  *     01  chunk                  the root of the trie: chunks of 0 to 510 bytes
  *     02  number:8 big  chunk    the sub-tree of that number: chunks of 1 to 502 bytes
  *
- *     root                                          sub-tree 7
- *     01 "apple"           -> value                 02 7 "tail"      -> value of a key of 510 + 4 bytes
- *     01 510 bytes "aaa…"  -> {value, below: 7} ──► 02 7 502 bytes   -> {no value, below: 9} ──► sub-tree 9
- *     01 "banana"          -> value
+ *     root                                    sub-tree 7
+ *     01 "apple"      -> value
+ *     01 510 bytes    -> {value, below 7} ──► 02 7 "tail"      -> value of a key of 510 + 4 bytes
+ *     01 "banana"     -> value                02 7 502 bytes   -> {below 9} ──► sub-tree 9
  *
- *   1. A chunk shorter than its node allows is a whole rest of a key; its entry is the bare value. This is every key below 510 bytes: the
- *      hot path has no header, no allocation and one LMDB look-up.
- *   2. An entry whose LMDB key has the full 511 bytes starts with a header (enum entry_offset): it may hold the value of the key
- *      that ends there, the number of the sub-tree below it, or both, never neither.
- *   3. In key order such an entry comes before its sub-tree, and the sub-tree before the node's next entry. Hence order is exact.
- *   4. A sub-tree is never empty, has exactly one entry naming it, and numbers are never used again.
+ *   1. A chunk shorter than its node allows is a whole rest of a key; its entry is the bare value.
+ *      This is every key below 510 bytes: the hot path has no header, no allocation and one LMDB
+ *      look-up.
+ *   2. An entry whose LMDB key has the full 511 bytes starts with a header (enum entry_offset): it
+ *      may hold the value of the key that ends there, the number of the sub-tree below it, or
+ *      both, never neither.
+ *   3. In key order such an entry comes before its sub-tree, and the sub-tree before the node's
+ *      next entry. Hence order is exact.
+ *   4. A sub-tree is never empty, has exactly one entry naming it, and numbers are never used
+ *      again.
  *   5. The version in the record is that of the last write transaction, written inside it.
  *
- * Threads. LMDB lets readers run beside the writer without locks. A snapshot is an LMDB read transaction (MDB_NOTLS: bound to the
- * object, not to a thread) with two cursors: `shallow` stays in the root, `deep` walks sub-trees, so that leaving a sub-tree finds
- * the root's cursor where it was. The write transaction belongs to the thread that began it. Views point into the memory map.
+ * Threads. LMDB lets readers run beside the writer without locks. A snapshot is an LMDB read
+ * transaction (MDB_NOTLS: bound to the object, not to a thread) with two cursors: `shallow` stays
+ * in the root, `deep` walks sub-trees, so that leaving a sub-tree finds the root's cursor where it
+ * was. The write transaction belongs to the thread that began it. Views point into the memory map.
  *
- * Failure. The caller aborts after any error; LMDB then has changed nothing that the last commit's pages refer to. A full disk can be tried
- * again; any other failed commit poisons writing (`failed`) until the base is opened again, reads go on. LMDB writes short when a disk fills
- * up and calls that EIO: write_error asks the disk again. LMDB's pages bear no checksums: damage inside one is found only where it
- * breaks the tree's structure.
+ * Failure. The caller aborts after any error; LMDB then has changed nothing that the last commit's
+ * pages refer to. A full disk can be tried again; any other failed commit poisons writing
+ * (`failed`) until the base is opened again, reads go on. LMDB writes short when a disk fills up
+ * and calls that EIO: write_error asks the disk again. LMDB's pages bear no checksums: damage
+ * inside one is found only where it breaks the tree's structure.
  */
 #include "engine/base_lmdb.h"
 
@@ -42,6 +51,7 @@
 #include <stdio.h>
 
 #include "engine/base_estimate.h"
+#include "engine/base_pages.h"
 #include "os/file.h"
 #include "util/memory.h"
 
@@ -60,7 +70,8 @@ static const char file_name[] = "base.keel";
 #define MAP_BYTES_MAX (UINT64_C(1) << 40)
 #endif
 #define MAP_BYTES_MIN (UINT64_C(64) << 20)
-#define SMALL_MAP_BYTES (UINT64_C(1) << 20) /* for looking and for creating; LMDB enlarges it to what the file needs */
+#define SMALL_MAP_BYTES                                                                            \
+    (UINT64_C(1) << 20) /* for looking and for creating; LMDB enlarges it to what the file needs */
 
 /* ---- Results and the record ---- */
 
@@ -101,13 +112,15 @@ int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **re
     int result = mdb_get(transaction, tree, &key, &value);
     if (result)
         return result;
-    if (value.mv_size < RECORD_BYTES || memcmp(value.mv_data, record_magic, sizeof record_magic) != 0)
+    if (value.mv_size < RECORD_BYTES ||
+        memcmp(value.mv_data, record_magic, sizeof record_magic) != 0)
         return MDB_NOTFOUND;
     *record = value.mv_data;
     return MDB_SUCCESS;
 }
 
-int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version, uint64_t subtree_next) {
+int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
+                           uint64_t subtree_next) {
     uint8_t record[RECORD_BYTES] = {0};
     memcpy(record + RECORD_MAGIC, record_magic, sizeof record_magic);
     coding_put_u32(record + RECORD_FORMAT, FORMAT_VERSION);
@@ -143,7 +156,8 @@ static fdb_error_t check_node(struct check *check, uint64_t subtree, unsigned de
                 return ERROR_DATABASE_DAMAGED;
             memcpy(buffer, key.mv_data, LMDB_KEY_BYTES);
             key.mv_data = buffer;
-            fdb_error_t error = entry.subtree ? check_node(check, entry.subtree, depth + 1) : ERROR_SUCCESS;
+            fdb_error_t error =
+                entry.subtree ? check_node(check, entry.subtree, depth + 1) : ERROR_SUCCESS;
             if (error)
                 return error;
             result = mdb_cursor_get(check->at, &key, &value, MDB_SET);
@@ -172,7 +186,9 @@ static fdb_error_t lmdb_check(struct base *base) {
     if (!error) {
         check.subtree_next = coding_get_u64(record + RECORD_SUBTREE_NEXT);
         error = check_node(&check, 0, 0);
-        if (!error && check.entries != statistics.ms_entries) /* sub-trees that nothing leads to, or that two do */
+        if (!error &&
+            check.entries !=
+                statistics.ms_entries) /* sub-trees that nothing leads to, or that two do */
             error = ERROR_DATABASE_DAMAGED;
         mdb_cursor_close(check.at);
     }
@@ -236,12 +252,14 @@ static fdb_error_t refuse(fdb_error_t error, const char *path, const char *what,
     return error;
 }
 
-static int environment_open(const char *path, unsigned flags, unsigned snapshots_max, size_t map_bytes, MDB_env **environment) {
+static int environment_open(const char *path, unsigned flags, unsigned snapshots_max,
+                            size_t map_bytes, MDB_env **environment) {
     MDB_env *made;
     int result = mdb_env_create(&made);
     if (result)
         return result;
-    result = mdb_env_set_maxreaders(made, snapshots_max + 2); /* lmdb_check's, and one to spare for a tool */
+    result = mdb_env_set_maxreaders(made, snapshots_max +
+                                              2); /* lmdb_check's, and one to spare for a tool */
     if (!result)
         result = mdb_env_set_mapsize(made, map_bytes);
     if (!result)
@@ -255,7 +273,8 @@ static int environment_open(const char *path, unsigned flags, unsigned snapshots
 }
 
 /* The main tree's handle and the record; the record's bytes are copied out. */
-static int environment_read_record(MDB_env *environment, MDB_dbi *tree, uint8_t copy[RECORD_BYTES]) {
+static int environment_read_record(MDB_env *environment, MDB_dbi *tree,
+                                   uint8_t copy[RECORD_BYTES]) {
     MDB_txn *transaction;
     const uint8_t *record;
     int result = mdb_txn_begin(environment, NULL, MDB_RDONLY, &transaction);
@@ -275,7 +294,8 @@ static int environment_create(const char *path, bool sync) {
     MDB_env *environment;
     MDB_txn *transaction;
     MDB_dbi tree;
-    int result = environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES, &environment);
+    int result = environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES,
+                                  &environment);
     if (result)
         return result;
     result = mdb_txn_begin(environment, NULL, 0, &transaction);
@@ -316,67 +336,58 @@ static fdb_error_t file_create(const char *directory, const char *path, bool syn
 }
 
 /*
- * LMDB maps the file; reading a part of the map that the file does not reach kills the process. So a file that ends before LMDB's last page is
- * made to reach it: with zeros, which LMDB reports as damage if a tree leads there. (If none does, the process was killed before
- * cover_last_page.)
+ * Is it safe to read the map of this file? Its trees must not lead past its end: touching a part of
+ * the map that the file does not reach kills the process. A file as long as LMDB's last page says
+ * is; for a shorter one base_pages_check has to look (see cover_last_page).
  */
-static fdb_error_t file_lengthen(const char *path, uint64_t size) {
-    static const uint8_t zeros[512];
-    struct os_file file;
-    fdb_error_t error = os_file_open(path, false, &file);
-    if (error)
-        return error;
-    error = os_file_write(&file, size - sizeof zeros, bytes_make(zeros, sizeof zeros));
-    fdb_error_t close_error = os_file_close(&file);
-    return error ? error : close_error;
-}
-
-/* How long the file must be for its map to be safe to read, and how long it is. */
-static fdb_error_t environment_sizes(MDB_env *environment, uint64_t *needed, uint64_t *size) {
+static fdb_error_t environment_check_length(MDB_env *environment) {
     MDB_envinfo information;
     MDB_stat statistics;
     struct os_file file;
+    uint64_t size;
     mdb_env_info(environment, &information);
     mdb_env_stat(environment, &statistics);
     mdb_env_get_fd(environment, &file.descriptor);
-    *needed = (information.me_last_pgno + 1) * (uint64_t)statistics.ms_psize;
-    return os_file_size(&file, size);
+    fdb_error_t error = os_file_size(&file, &size);
+    if (!error && size < (information.me_last_pgno + 1) * (uint64_t)statistics.ms_psize)
+        error = base_pages_check(&file);
+    return error;
 }
 
 /*
- * Looks at an existing file without a lock and without changing anything: is it ours, and of a format we know? *short_of is the size it ought to have
- * if it is too short to be looked into, else 0.
+ * Looks at an existing file without a lock and without changing anything: is it whole, is it ours,
+ * and of a format we know?
  */
-static fdb_error_t file_probe(const char *path, uint64_t *short_of, char **message) {
+static fdb_error_t file_probe(const char *path, char **message) {
     MDB_env *environment;
     MDB_dbi tree;
     uint8_t record[RECORD_BYTES];
-    int result = environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
+    int result =
+        environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
     if (result == MDB_INVALID || result == MDB_VERSION_MISMATCH)
         return refuse(ERROR_FORMAT_FOREIGN, path, "not a file of Keel's base", message);
     if (result)
         return refuse(base_lmdb_error(result), path, mdb_strerror(result), message);
-    uint64_t needed, size;
-    fdb_error_t error = environment_sizes(environment, &needed, &size);
-    if (error) {
-        mdb_env_close(environment);
-        return refuse(error, path, os_last_error(), message);
-    }
-    *short_of = size < needed ? needed : 0;
-    if (!*short_of)
+    fdb_error_t error = environment_check_length(environment);
+    if (!error)
         result = environment_read_record(environment, &tree, record);
     mdb_env_close(environment);
+    if (error == ERROR_DATABASE_DAMAGED)
+        return refuse(error, path, "a part of the file is missing", message);
+    if (error)
+        return refuse(error, path, os_last_error(), message);
     if (result == MDB_NOTFOUND)
         return refuse(ERROR_FORMAT_FOREIGN, path, "an LMDB file, but not one of Keel's", message);
     if (result)
         return refuse(base_lmdb_error(result), path, mdb_strerror(result), message);
-    if (!*short_of && coding_get_u32(record + RECORD_FORMAT) > FORMAT_VERSION)
-        return refuse(ERROR_FORMAT_NEWER, path, "written in a newer format than this library knows", message);
+    if (coding_get_u32(record + RECORD_FORMAT) > FORMAT_VERSION)
+        return refuse(ERROR_FORMAT_NEWER, path, "its format is newer than this library", message);
     return ERROR_SUCCESS;
 }
 
 /* Leaves a file at `path` that is ours and can be opened. */
-static fdb_error_t file_prepare(const char *directory, const char *path, bool sync, char **message) {
+static fdb_error_t file_prepare(const char *directory, const char *path, bool sync,
+                                char **message) {
     enum os_path_kind kind;
     struct os_file file;
     uint64_t size = 0;
@@ -391,27 +402,24 @@ static fdb_error_t file_prepare(const char *directory, const char *path, bool sy
         return file_create(directory, path, sync, message);
     if (kind != OS_PATH_FILE)
         return refuse(ERROR_FORMAT_FOREIGN, path, "not a file", message);
-    uint64_t short_of;
-    error = file_probe(path, &short_of, message);
-    if (error || !short_of)
-        return error;
-    error = file_lengthen(path, short_of);
-    if (error)
-        return refuse(error, path, os_last_error(), message);
-    return file_probe(path, &short_of, message);
+    return file_probe(path, message);
 }
 
 /* Opens for good, with as much address space as can be had: the map bounds the size of the base. */
-static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *options, char **message) {
+static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *options,
+                             char **message) {
     int result = ENOMEM;
     unsigned flags = options->sync ? 0 : MDB_NOSYNC;
-    for (uint64_t map_bytes = MAP_BYTES_MAX; result == ENOMEM && map_bytes >= MAP_BYTES_MIN; map_bytes /= 4)
-        result = environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
+    for (uint64_t map_bytes = MAP_BYTES_MAX; result == ENOMEM && map_bytes >= MAP_BYTES_MIN;
+         map_bytes /= 4)
+        result =
+            environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
     if (result) {
         b->environment = NULL;
         return refuse(base_lmdb_error(result), b->path, mdb_strerror(result), message);
     }
-    mdb_reader_check(b->environment, NULL); /* readers of processes that were killed hold nothing back */
+    mdb_reader_check(b->environment,
+                     NULL); /* readers of processes that were killed hold nothing back */
     uint8_t record[RECORD_BYTES];
     MDB_stat statistics;
     mdb_env_stat(b->environment, &statistics);
@@ -419,12 +427,14 @@ static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *opt
     assert(mdb_env_get_maxkeysize(b->environment) >= LMDB_KEY_BYTES);
     result = environment_read_record(b->environment, &b->tree, record);
     if (result)
-        return refuse(result == MDB_NOTFOUND ? ERROR_DATABASE_DAMAGED : base_lmdb_error(result), b->path, mdb_strerror(result), message);
+        return refuse(result == MDB_NOTFOUND ? ERROR_DATABASE_DAMAGED : base_lmdb_error(result),
+                      b->path, mdb_strerror(result), message);
     atomic_store(&b->version, (int64_t)coding_get_u64(record + RECORD_VERSION));
     return ERROR_SUCCESS;
 }
 
-fdb_error_t base_lmdb_open(const char *directory, const struct base_options *options, struct base **base, char **message) {
+fdb_error_t base_lmdb_open(const char *directory, const struct base_options *options,
+                           struct base **base, char **message) {
     *message = NULL;
     struct lmdb_base *b = memory_allocate_zeroed(sizeof *b);
     if (!b)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole), base_lmdb_read.c, base_lmdb_write.c. Private to
- * them, and the one place that includes lmdb.h.
+ * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole),
+ * base_lmdb_read.c, base_lmdb_write.c. Private to them, and the one place that includes lmdb.h.
  */
 #ifndef KEEL_ENGINE_BASE_LMDB_H
 #define KEEL_ENGINE_BASE_LMDB_H
@@ -55,9 +55,9 @@ struct lmdb_base {
     size_t page_bytes;
     char *path;
     _Atomic int64_t version;
-    bool failed;           /* the writer's: a commit failed in a way that leaves the disk in doubt */
-    MDB_txn *writing;      /* the write transaction, or NULL; the rest belongs to it */
-    MDB_cursor *at;        /* where it last wrote */
+    bool failed;      /* the writer's: a commit failed in a way that leaves the disk in doubt */
+    MDB_txn *writing; /* the write transaction, or NULL; the rest belongs to it */
+    MDB_cursor *at;   /* where it last wrote */
     uint64_t subtree_next; /* the first number never used */
     uint8_t *scratch;      /* for an entry with a header; made when first needed */
 };
@@ -70,14 +70,14 @@ struct lmdb_snapshot {
     MDB_cursor *deep; /* made when the first sub-tree is entered */
     bool live;
     bool shallow_stale, deep_stale; /* the cursor does not yet know the renewed transaction */
-    size_t transaction_id;          /* the LMDB transaction whose version is cached below; 0 is none */
+    size_t transaction_id; /* the LMDB transaction whose version is cached below; 0 is none */
     int64_t version;
 
     /* The cursor: where the row in `snapshot` is. */
     uint64_t below; /* the row is an entry's own value, and this sub-tree follows it; else 0 */
     unsigned depth; /* sub-trees entered: 0 is the root */
     uint64_t subtrees[DEPTH_MAX + 1]; /* [depth] is the node the cursor is in, [0] is 0 */
-    uint8_t *path;                    /* the bytes of the chunks entered, then the current one; as `deep` */
+    uint8_t *path; /* the bytes of the chunks entered, then the current one; as `deep` */
 };
 
 /* A value with a header, taken apart. */
@@ -94,7 +94,8 @@ fdb_error_t base_lmdb_error(int result);
 
 /* The record about the base itself. Reading says MDB_NOTFOUND also where it is not one of ours. */
 int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record);
-int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version, uint64_t subtree_next);
+int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
+                           uint64_t subtree_next);
 
 /* ---- base_lmdb_read.c and base_lmdb_write.c: methods of base.h ---- */
 
@@ -102,7 +103,8 @@ fdb_error_t base_lmdb_snapshot_create(struct base *base, struct base_snapshot **
 void base_lmdb_snapshot_destroy(struct base_snapshot *snapshot);
 fdb_error_t base_lmdb_snapshot_renew(struct base_snapshot *snapshot, int64_t *version);
 void base_lmdb_snapshot_reset(struct base_snapshot *snapshot);
-fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present);
+fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value,
+                          bool *present);
 fdb_error_t base_lmdb_seek(struct base_snapshot *snapshot, struct bytes key, bool *found);
 fdb_error_t base_lmdb_seek_before(struct base_snapshot *snapshot, struct bytes key, bool *found);
 fdb_error_t base_lmdb_next(struct base_snapshot *snapshot, bool *found);
@@ -133,7 +135,8 @@ static inline size_t put_prefix(uint8_t *to, uint64_t subtree) {
 }
 
 /* The LMDB key, in `buffer`, of the entry for the first chunk of `rest` in a node. */
-static inline MDB_val entry_key(uint8_t buffer[LMDB_KEY_BYTES], uint64_t subtree, struct bytes rest) {
+static inline MDB_val entry_key(uint8_t buffer[LMDB_KEY_BYTES], uint64_t subtree,
+                                struct bytes rest) {
     size_t prefix = put_prefix(buffer, subtree);
     size_t length = rest.length < chunk_bytes_max(subtree) ? rest.length : chunk_bytes_max(subtree);
     if (length)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the base on LMDB: snapshots, single keys, and the cursor that walks the trie of sub-trees in key order. The picture, the format and the
- * invariants are in base_lmdb.c.
+ * Reading the base on LMDB: snapshots, single keys, and the cursor that walks the trie of
+ * sub-trees in key order. The picture, the format and the invariants are in base_lmdb.c.
  *
- * The cursor stands on an LMDB entry of the node `subtrees[depth]`; `path` holds the chunks of the nodes above it. Moving is one LMDB step in that node,
- * and settle() makes a row of the outcome:
+ * The cursor stands on an LMDB entry of the node `subtrees[depth]`; `path` holds the chunks of the
+ * nodes above it. Moving is one LMDB step in that node, and settle() makes a row of the outcome:
  *
- *   a. outside the node (or past LMDB's last key): climb to the entry above and step on from there; in the root, there is no row;
+ *   a. outside the node (or past LMDB's last key): climb to the entry above and step on from
+ *      there; in the root, there is no row;
  *   b. a chunk shorter than the most: a row;
- *   c. a full chunk: its own value is a row and comes before the sub-tree, so going forward it is the row, going backward the
- *      sub-tree's last row is.
+ *   c. a full chunk: its own value is a row and comes before the sub-tree, so going forward it is
+ *      the row, going backward the sub-tree's last row is.
  *
- * Threads: a snapshot's owner. Failure: an error leaves the cursor on no row; the snapshot can seek again.
+ * Threads: a snapshot's owner. Failure: an error leaves the cursor on no row; the snapshot can
+ * seek again.
  */
 #include "engine/base_lmdb.h"
 
@@ -83,7 +85,8 @@ fdb_error_t base_lmdb_snapshot_renew(struct base_snapshot *base_snapshot, int64_
 
 /* ---- Reading: one key ---- */
 
-static fdb_error_t get_long(struct lmdb_snapshot *s, struct bytes rest, struct bytes *value, bool *present) {
+static fdb_error_t get_long(struct lmdb_snapshot *s, struct bytes rest, struct bytes *value,
+                            bool *present) {
     uint64_t subtree = 0;
     for (;;) {
         uint8_t buffer[LMDB_KEY_BYTES];
@@ -110,7 +113,8 @@ static fdb_error_t get_long(struct lmdb_snapshot *s, struct bytes rest, struct b
     }
 }
 
-fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present) {
+fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value,
+                          bool *present) {
     struct lmdb_snapshot *s = snapshot_of(snapshot);
     if (key.length >= ROOT_CHUNK_BYTES)
         return get_long(s, key, value, present);
@@ -127,7 +131,10 @@ fdb_error_t base_lmdb_get(struct base_snapshot *snapshot, struct bytes key, stru
 
 /* ---- Reading: the cursor ---- */
 
-/* These make a cursor usable for the transaction as it was renewed; the deep one is made when first needed. */
+/*
+ * These make a cursor usable for the transaction as it was renewed; the deep one is made when
+ * first needed.
+ */
 static int shallow_ready(struct lmdb_snapshot *s) {
     if (!s->shallow_stale)
         return MDB_SUCCESS;
@@ -161,7 +168,10 @@ static uint64_t node_of(struct lmdb_snapshot *s) {
     return s->subtrees[s->depth];
 }
 
-/* Enters the sub-tree below the entry of the given chunk; leaves the cursor to be positioned. MDB_CORRUPTED if that is too deep. */
+/*
+ * Enters the sub-tree below the entry of the given chunk; leaves the cursor to be positioned.
+ * MDB_CORRUPTED if that is too deep.
+ */
 static int descend(struct lmdb_snapshot *s, const uint8_t *chunk, uint64_t subtree) {
     if (s->depth == DEPTH_MAX)
         return MDB_CORRUPTED;
@@ -210,10 +220,12 @@ static void row_take(struct lmdb_snapshot *s, MDB_val key, struct bytes value, u
 }
 
 /*
- * The cursor was moved, inside the current node or just past its edge, with this outcome. Goes on from there, forward or backward, to the nearest
- * row: down into sub-trees, up out of exhausted ones.
+ * The cursor was moved, inside the current node or just past its edge, with this outcome. Goes on
+ * from there, forward or backward, to the nearest row: down into sub-trees, up out of exhausted
+ * ones.
  */
-static fdb_error_t settle(struct lmdb_snapshot *s, bool forward, int result, MDB_val key, MDB_val value, bool *found) {
+static fdb_error_t settle(struct lmdb_snapshot *s, bool forward, int result, MDB_val key,
+                          MDB_val value, bool *found) {
     struct entry entry;
     for (;;) {
         if (result && result != MDB_NOTFOUND)
@@ -252,12 +264,13 @@ static fdb_error_t settle(struct lmdb_snapshot *s, bool forward, int result, MDB
 }
 
 /*
- * Begins a seek: follows a key that is longer than a chunk down the trie for as long as there are sub-trees for it. On return *rest is what is left
- * of it in the node reached. If *on_entry, the cursor stands on the entry of exactly its next chunk, read into *key and *value, which
- * has no sub-tree though the key is longer. Else *key, in `buffer`, is where to look in that node.
+ * Begins a seek: follows a key that is longer than a chunk down the trie for as long as there are
+ * sub-trees for it. On return *rest is what is left of it in the node reached. If *on_entry, the
+ * cursor stands on the entry of exactly its next chunk, read into *key and *value, which has no
+ * sub-tree though the key is longer. Else *key, in `buffer`, is where to look in that node.
  */
-static fdb_error_t follow(struct lmdb_snapshot *s, uint8_t buffer[LMDB_KEY_BYTES], struct bytes *rest, MDB_val *key, MDB_val *value,
-                          bool *on_entry) {
+static fdb_error_t follow(struct lmdb_snapshot *s, uint8_t buffer[LMDB_KEY_BYTES],
+                          struct bytes *rest, MDB_val *key, MDB_val *value, bool *on_entry) {
     int ready = shallow_ready(s);
     if (ready)
         return base_lmdb_error(ready);
@@ -287,10 +300,11 @@ static fdb_error_t follow(struct lmdb_snapshot *s, uint8_t buffer[LMDB_KEY_BYTES
 }
 
 /*
- * Most rows: the root's cursor was moved, with this outcome, to an entry of the root that is a bare value. Takes it as the row. False: settle
- * must find the row.
+ * Most rows: the root's cursor was moved, with this outcome, to an entry of the root that is a
+ * bare value. Takes it as the row. False: settle must find the row.
  */
-static inline bool take_short(struct lmdb_snapshot *s, int result, MDB_val key, MDB_val value, bool *found) {
+static inline bool take_short(struct lmdb_snapshot *s, int result, MDB_val key, MDB_val value,
+                              bool *found) {
     const uint8_t *data = key.mv_data;
     if (result || s->depth || key.mv_size >= LMDB_KEY_BYTES || data[0] != NODE_ROOT)
         return false;
@@ -310,7 +324,8 @@ fdb_error_t base_lmdb_seek(struct base_snapshot *snapshot, struct bytes rest, bo
     if (error)
         return error;
     int result = mdb_cursor_get(cursor_of(s), &key, &value, on_entry ? MDB_NEXT : MDB_SET_RANGE);
-    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, true, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS
+                                                    : settle(s, true, result, key, value, found);
 }
 
 fdb_error_t base_lmdb_seek_before(struct base_snapshot *snapshot, struct bytes rest, bool *found) {
@@ -327,7 +342,8 @@ fdb_error_t base_lmdb_seek_before(struct base_snapshot *snapshot, struct bytes r
         if (!result || result == MDB_NOTFOUND)
             result = mdb_cursor_get(cursor_of(s), &key, &value, result ? MDB_LAST : MDB_PREV);
     }
-    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, false, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS
+                                                    : settle(s, false, result, key, value, found);
 }
 
 fdb_error_t base_lmdb_next(struct base_snapshot *snapshot, bool *found) {
@@ -342,12 +358,14 @@ fdb_error_t base_lmdb_next(struct base_snapshot *snapshot, bool *found) {
     } else {
         result = mdb_cursor_get(cursor_of(s), &key, &value, MDB_NEXT);
     }
-    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, true, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS
+                                                    : settle(s, true, result, key, value, found);
 }
 
 fdb_error_t base_lmdb_previous(struct base_snapshot *snapshot, bool *found) {
     struct lmdb_snapshot *s = snapshot_of(snapshot);
     MDB_val key, value;
     int result = mdb_cursor_get(cursor_of(s), &key, &value, MDB_PREV);
-    return take_short(s, result, key, value, found) ? ERROR_SUCCESS : settle(s, false, result, key, value, found);
+    return take_short(s, result, key, value, found) ? ERROR_SUCCESS
+                                                    : settle(s, false, result, key, value, found);
 }

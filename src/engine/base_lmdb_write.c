@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing the base on LMDB: the checkpoint's one transaction, which is one LMDB write transaction with one cursor. The picture, the format and
- * the invariants are in base_lmdb.c.
+ * Writing the base on LMDB: the checkpoint's one transaction, which is one LMDB write transaction
+ * with one cursor. The picture, the format and the invariants are in base_lmdb.c.
  *
- * The cursor is kept between calls: they come in key order, and LMDB looks first at the page where its cursor stands. There is only
- * one, so that no deletion has to mend another's position; whoever goes down into a sub-tree seeks its own entry again afterwards.
+ * The cursor is kept between calls: they come in key order, and LMDB looks first at the page where
+ * its cursor stands. There is only one, so that no deletion has to mend another's position;
+ * whoever goes down into a sub-tree seeks its own entry again afterwards.
  *
- *   1. Setting a long key first makes the entries on its way down name sub-trees, top first; the key itself comes last.
- *   2. Clearing works bottom up: what was below an entry goes first, then entry_prune brings the entry in line.
+ *   1. Setting a long key first makes the entries on its way down name sub-trees, top first; the
+ *      key itself comes last.
+ *   2. Clearing works bottom up: what was below an entry goes first, then entry_prune brings the
+ *      entry in line.
  *
- * Threads: the one that called write_begin. Failure: the caller aborts and LMDB forgets; see base_lmdb.c for full disks.
+ * Threads: the one that called write_begin. Failure: the caller aborts and LMDB forgets; see
+ * base_lmdb.c for full disks.
  */
 #include "engine/base_lmdb.h"
 
@@ -56,8 +60,8 @@ fdb_error_t base_lmdb_write_begin(struct base *base) {
 }
 
 /*
- * When a disk fills up LMDB may write a part and report EIO. A real write behind the end of the file, where LMDB has nothing yet, tells
- * the two apart.
+ * When a disk fills up LMDB may write a part and report EIO. A real write behind the end of the
+ * file, where LMDB has nothing yet, tells the two apart.
  */
 static fdb_error_t write_error(struct lmdb_base *b, int result) {
     static const uint8_t zeros[256 * 1024];
@@ -72,8 +76,12 @@ static fdb_error_t write_error(struct lmdb_base *b, int result) {
     return error == ERROR_DISK_FULL ? ERROR_DISK_FULL : ERROR_IO_ERROR;
 }
 
-/* Puts the writer's cursor on an entry with a header and reads it; *present is false where there is none. */
-static fdb_error_t entry_read(struct lmdb_base *b, MDB_val key, struct entry *entry, bool *present) {
+/*
+ * Puts the writer's cursor on an entry with a header and reads it; *present is false where there
+ * is none.
+ */
+static fdb_error_t entry_read(struct lmdb_base *b, MDB_val key, struct entry *entry,
+                              bool *present) {
     assert(key.mv_size == LMDB_KEY_BYTES);
     MDB_val value;
     int result = mdb_cursor_get(b->at, &key, &value, MDB_SET_KEY);
@@ -95,8 +103,8 @@ static fdb_error_t entry_write(struct lmdb_base *b, MDB_val key, const struct en
     size_t length = entry->has_value ? entry->value.length : 0;
     if (length > VALUE_BYTES_MAX)
         return ERROR_DATABASE_DAMAGED;
-    b->scratch[ENTRY_FLAGS] =
-        (uint8_t)((entry->has_value ? ENTRY_HAS_VALUE : 0) | (entry->subtree ? ENTRY_HAS_SUBTREE : 0));
+    b->scratch[ENTRY_FLAGS] = (uint8_t)((entry->has_value ? ENTRY_HAS_VALUE : 0) |
+                                        (entry->subtree ? ENTRY_HAS_SUBTREE : 0));
     coding_put_u64(b->scratch + ENTRY_SUBTREE, entry->subtree);
     if (length)
         memcpy(b->scratch + ENTRY_VALUE, entry->value.data, length);
@@ -156,8 +164,9 @@ static fdb_error_t node_is_empty(struct lmdb_base *b, uint64_t subtree, bool *em
 }
 
 /*
- * Brings an entry with a header in line with what was removed: drops its value unless `keep_value`, drops the number of a sub-tree that has become
- * empty, and goes itself when nothing is left. *gone says that it went.
+ * Brings an entry with a header in line with what was removed: drops its value unless
+ * `keep_value`, drops the number of a sub-tree that has become empty, and goes itself when nothing
+ * is left. *gone says that it went.
  */
 static fdb_error_t entry_prune(struct lmdb_base *b, MDB_val key, bool keep_value, bool *gone) {
     struct entry entry;
@@ -189,7 +198,8 @@ static fdb_error_t clear_long(struct lmdb_base *b, struct bytes key) {
     bool present, gone;
     struct bytes rest = key;
     while (rest.length > chunk_bytes_max(subtrees[depth])) {
-        fdb_error_t error = entry_read(b, entry_key(buffer, subtrees[depth], rest), &entry, &present);
+        fdb_error_t error =
+            entry_read(b, entry_key(buffer, subtrees[depth], rest), &entry, &present);
         if (error || !entry.subtree)
             return error;
         if (depth == DEPTH_MAX)
@@ -210,8 +220,10 @@ static fdb_error_t clear_long(struct lmdb_base *b, struct bytes key) {
         if (error)
             return error;
     }
-    while (gone && depth--) { /* a sub-tree may have become empty, and so the entry above it useless */
-        fdb_error_t error = entry_prune(b, entry_key(buffer, subtrees[depth], skip(key, path_offset(depth))), true, &gone);
+    while (gone &&
+           depth--) { /* a sub-tree may have become empty, and so the entry above it useless */
+        fdb_error_t error = entry_prune(
+            b, entry_key(buffer, subtrees[depth], skip(key, path_offset(depth))), true, &gone);
         if (error)
             return error;
     }
@@ -231,13 +243,15 @@ fdb_error_t base_lmdb_write_clear(struct base *base, struct bytes key) {
     return result == MDB_NOTFOUND ? ERROR_SUCCESS : write_error(b, result);
 }
 
-static fdb_error_t clear_node(struct lmdb_base *b, uint64_t subtree, struct bytes begin, const struct bytes *end, unsigned depth);
+static fdb_error_t clear_node(struct lmdb_base *b, uint64_t subtree, struct bytes begin,
+                              const struct bytes *end, unsigned depth);
 
 /*
- * Clears what an entry with a header holds of a range: all of it, or if the range begins or ends inside the entry's sub-tree, its
- * part there. `chunk` is the entry's, at the end of its LMDB key.
+ * Clears what an entry with a header holds of a range: all of it, or if the range begins or ends
+ * inside the entry's sub-tree, its part there. `chunk` is the entry's, at the end of its LMDB key.
  */
-static fdb_error_t clear_entry(struct lmdb_base *b, MDB_val key, struct bytes chunk, const struct entry *entry, struct bytes begin,
+static fdb_error_t clear_entry(struct lmdb_base *b, MDB_val key, struct bytes chunk,
+                               const struct entry *entry, struct bytes begin,
                                const struct bytes *end, unsigned depth) {
     bool begins_below = begin.length > chunk.length && bytes_starts_with(begin, chunk);
     bool ends_below = end && end->length > chunk.length && bytes_starts_with(*end, chunk);
@@ -246,7 +260,8 @@ static fdb_error_t clear_entry(struct lmdb_base *b, MDB_val key, struct bytes ch
     if (entry->subtree) {
         struct bytes below_begin = begins_below ? skip(begin, chunk.length) : (struct bytes){0};
         struct bytes below_end = ends_below ? skip(*end, chunk.length) : (struct bytes){0};
-        fdb_error_t error = clear_node(b, entry->subtree, below_begin, ends_below ? &below_end : NULL, depth + 1);
+        fdb_error_t error =
+            clear_node(b, entry->subtree, below_begin, ends_below ? &below_end : NULL, depth + 1);
         if (error)
             return error;
     }
@@ -254,8 +269,12 @@ static fdb_error_t clear_entry(struct lmdb_base *b, MDB_val key, struct bytes ch
     return entry_prune(b, key, begins_below, &gone);
 }
 
-/* Clears a range of rests of keys in a node and the sub-trees below it; without `end` up to the node's last. */
-static fdb_error_t clear_node(struct lmdb_base *b, uint64_t subtree, struct bytes begin, const struct bytes *end, unsigned depth) {
+/*
+ * Clears a range of rests of keys in a node and the sub-trees below it; without `end` up to the
+ * node's last.
+ */
+static fdb_error_t clear_node(struct lmdb_base *b, uint64_t subtree, struct bytes begin,
+                              const struct bytes *end, unsigned depth) {
     uint8_t buffer[LMDB_KEY_BYTES];
     MDB_val key = entry_key(buffer, subtree, begin), value;
     size_t prefix = LMDB_KEY_BYTES - chunk_bytes_max(subtree);
@@ -293,8 +312,9 @@ fdb_error_t base_lmdb_write_clear_range(struct base *base, struct bytes begin, s
 }
 
 /*
- * A page that was taken and given back in one transaction counts as used but was never written, so the file may end before LMDB's last
- * page. Writes the last page then, so that a file that is too short is a sign of damage (see file_lengthen).
+ * A page that was taken and given back in one transaction counts as used but was never written, so
+ * the file may end before LMDB's last page. Writes the end of that page then, so that the next open
+ * need not suspect that the file was cut off and read all of it (environment_check_length).
  */
 static void cover_last_page(struct lmdb_base *b) {
     static const uint8_t zeros[512];

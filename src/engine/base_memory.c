@@ -1,27 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base in memory, for `:memory:` and for tests of what stands above it: a B+-tree that is never changed once it can be seen.
- * The checkpoint builds the next tree beside the current one, sharing everything it does not touch, and publishes it with one store; a snapshot is
- * the tree it found. So readers take no lock, see no half-made change, and an abort only has to forget.
+ * The base in memory, for `:memory:` and for tests of what stands above it: a B+-tree that is
+ * never changed once it can be seen. The checkpoint builds the next tree beside the current one,
+ * sharing everything it does not touch, and publishes it with one store; a snapshot is the tree it
+ * found. So readers take no lock, see no half-made change, and an abort only has to forget.
  *
  *     published ─► tree 7 ─► root ─┬─► leaf ─► row row row
- *                                  ├─► leaf' ─► row row' row      the writer copied the way from the root
- *     a snapshot ─► tree 6 ─► root ┴─► leaf ─► …                  to leaf', and kept the rest
+ *                                  ├─► leaf' ─► row row' row      the writer copied the way from the
+ *     a snapshot ─► tree 6 ─► root ┴─► leaf ─► …                  root to leaf', and kept the rest
  *
- *   1. A node holds 1 to NODE_SLOTS_MAX items in key order (the root of an empty tree: none). Leaves hold rows; branches hold children, and beside
- *      each child but the first a separator: no key left of it is at or above it, no key right of it below.
+ *   1. A node holds 1 to NODE_SLOTS_MAX items in key order (the root of an empty tree: none).
+ *      Leaves hold rows; branches hold children, and beside each child but the first a separator:
+ *      no key left of it is at or above it, no key right of it below.
  *   2. All leaves are at the same depth.
- *   3. A piece (node, row, separator or tree) made by the write transaction under way bears its number and may be changed by it. Every other piece is
- *      seen by readers and never changes.
- *   4. A piece that the new tree no longer uses is retired: it joins the list of the tree it was part of last. That list is freed when every
- *      live snapshot is newer than that tree.
+ *   3. A piece (node, row, separator or tree) made by the write transaction under way bears its
+ *      number and may be changed by it. Every other piece is seen by readers and never changes.
+ *   4. A piece that the new tree no longer uses is retired: it joins the list of the tree it was
+ *      part of last. That list is freed when every live snapshot is newer than that tree.
  *
- * Epochs. A tree's number is its epoch. Renewing a snapshot stores the current epoch in its slot, then loads the published tree; the writer stores the new
- * tree, then advances the epoch, then reads the slots. In the single order of these sequentially consistent operations either the reader finds
- * the new tree or the writer finds the reader's slot.
+ * Epochs. A tree's number is its epoch. Renewing a snapshot stores the current epoch in its slot,
+ * then loads the published tree; the writer stores the new tree, then advances the epoch, then
+ * reads the slots. In the single order of these sequentially consistent operations either the
+ * reader finds the new tree or the writer finds the reader's slot.
  *
- * Threads: any number of readers, each with its snapshots; one writer. Failure: only memory can run out, always before anything that a reader can
- * see has changed. write_commit allocates nothing: write_begin has made the new tree's head.
+ * Threads: any number of readers, each with its snapshots; one writer. Failure: only memory can
+ * run out, always before anything that a reader can see has changed. write_commit allocates
+ * nothing: write_begin has made the new tree's head.
  */
 #include "engine/base.h"
 
@@ -34,7 +38,8 @@
 
 enum {
     NODE_SLOTS_MAX = 64,
-    NODE_SLOTS_FEW = NODE_SLOTS_MAX / 4, /* a node with fewer is joined with a neighbour if both fit into one */
+    NODE_SLOTS_FEW =
+        NODE_SLOTS_MAX / 4, /* a node with fewer is joined with a neighbour if both fit into one */
     DEPTH_MAX = 24,
     KEY_BYTES_MAX = 30000,
 };
@@ -42,7 +47,7 @@ enum {
 /* What every piece of memory begins with. */
 struct piece {
     struct piece *next; /* in the list of pieces made by the transaction, or retired with a tree */
-    uint64_t made_by;   /* number of the tree it was made for; 0: made and dropped by the transaction under way */
+    uint64_t made_by;   /* number of the tree it was made for; 0: dropped again before commit */
     size_t size;
 };
 
@@ -58,9 +63,9 @@ struct node {
     struct piece piece;
     uint16_t count;
     bool is_leaf;
-    uint64_t heads[NODE_SLOTS_MAX];      /* the first eight bytes of each key as a number: most comparisons end here */
-    struct row *rows[NODE_SLOTS_MAX];    /* rows or separators; a branch's first is NULL */
-    struct node *children[]; /* of a branch: NODE_SLOTS_MAX */
+    uint64_t heads[NODE_SLOTS_MAX]; /* each key's first eight bytes as a number: decide mostly */
+    struct row *rows[NODE_SLOTS_MAX]; /* rows or separators; a branch's first is NULL */
+    struct node *children[];          /* of a branch: NODE_SLOTS_MAX */
 };
 
 struct tree {
@@ -212,7 +217,8 @@ static struct node *node_own(struct memory_base *b, struct node **at) {
 }
 
 /* Moves `count` items from one node's slot to another's; overlapping in one node is fine. */
-static void slots_move(struct node *to, unsigned to_slot, const struct node *from, unsigned from_slot, unsigned count) {
+static void slots_move(struct node *to, unsigned to_slot, const struct node *from,
+                       unsigned from_slot, unsigned count) {
     memmove(&to->heads[to_slot], &from->heads[from_slot], count * sizeof *to->heads);
     memmove(&to->rows[to_slot], &from->rows[from_slot], count * sizeof *to->rows);
     if (!to->is_leaf)
@@ -232,8 +238,9 @@ static unsigned slots_below(const struct node *node, unsigned from, struct bytes
     unsigned low = from, high = node->count;
     while (low < high) {
         unsigned middle = (low + high) / 2;
-        bool below = node->heads[middle] != head ? node->heads[middle] < head
-                                                 : bytes_compare(row_key(node->rows[middle]), key) < 0;
+        bool below = node->heads[middle] != head
+                         ? node->heads[middle] < head
+                         : bytes_compare(row_key(node->rows[middle]), key) < 0;
         if (below)
             low = middle + 1;
         else
@@ -264,7 +271,8 @@ static fdb_error_t memory_snapshot_create(struct base *base, struct base_snapsho
     struct memory_base *b = base_of(base);
     for (unsigned i = 0; i < b->slots; i++) {
         struct memory_snapshot *s = &b->snapshots[i];
-        if (!atomic_load_explicit(&s->taken, memory_order_relaxed) && !atomic_exchange(&s->taken, true)) {
+        if (!atomic_load_explicit(&s->taken, memory_order_relaxed) &&
+            !atomic_exchange(&s->taken, true)) {
             s->tree = NULL;
             *snapshot = &s->snapshot;
             return ERROR_SUCCESS;
@@ -293,7 +301,8 @@ static fdb_error_t memory_snapshot_renew(struct base_snapshot *snapshot, int64_t
     return ERROR_SUCCESS;
 }
 
-static fdb_error_t memory_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present) {
+static fdb_error_t memory_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value,
+                              bool *present) {
     const struct node *node = snapshot_of(snapshot)->tree->root;
     while (!node->is_leaf)
         node = node->children[branch_slot(node, key)];
@@ -304,8 +313,12 @@ static fdb_error_t memory_get(struct base_snapshot *snapshot, struct bytes key, 
     return ERROR_SUCCESS;
 }
 
-/* Down from the node at `depth` of the path along its first or last children; the path ends in a leaf, at its first or last row. */
-static void path_to_edge(struct memory_snapshot *s, unsigned depth, const struct node *node, bool last) {
+/*
+ * Down from the node at `depth` of the path along its first or last children; the path ends in a
+ * leaf, at its first or last row.
+ */
+static void path_to_edge(struct memory_snapshot *s, unsigned depth, const struct node *node,
+                         bool last) {
     for (;; node = node->children[s->path[depth++].slot]) {
         assert(depth < DEPTH_MAX);
         s->path[depth] = (struct step){node, last && node->count ? node->count - 1u : 0};
@@ -315,7 +328,10 @@ static void path_to_edge(struct memory_snapshot *s, unsigned depth, const struct
     s->depth = depth;
 }
 
-/* The path to the leaf that `key` belongs to, and the slot there of the first key at or after it, which may be past the last. */
+/*
+ * The path to the leaf that `key` belongs to, and the slot there of the first key at or after it,
+ * which may be past the last.
+ */
 static struct step *path_to_key(struct memory_snapshot *s, struct bytes key) {
     const struct node *node = s->tree->root;
     unsigned depth = 0;
@@ -392,7 +408,8 @@ static fdb_error_t memory_previous(struct base_snapshot *snapshot, bool *found) 
     return ERROR_SUCCESS;
 }
 
-static fdb_error_t memory_seek_before(struct base_snapshot *snapshot, struct bytes key, bool *found) {
+static fdb_error_t memory_seek_before(struct base_snapshot *snapshot, struct bytes key,
+                                      bool *found) {
     path_to_key(snapshot_of(snapshot), key);
     return memory_previous(snapshot, found);
 }
@@ -465,13 +482,18 @@ static fdb_error_t memory_write_commit(struct base *base, int64_t version) {
 
 /* ---- Writing: setting a key ---- */
 
-/* Splits a full node that is ours: its upper half goes to a new node, whose separator is returned with it. */
-static bool node_split(struct memory_base *b, struct node *node, struct row **separator, struct node **right) {
+/*
+ * Splits a full node that is ours: its upper half goes to a new node, whose separator is returned
+ * with it.
+ */
+static bool node_split(struct memory_base *b, struct node *node, struct row **separator,
+                       struct node **right) {
     unsigned keep = node->count / 2u;
     struct node *made = node_make(b, node->is_leaf);
     if (!made)
         return false;
-    struct row *between = node->rows[keep]; /* a branch's separator moves up; a leaf's first key is copied */
+    struct row *between =
+        node->rows[keep]; /* a branch's separator moves up; a leaf's first key is copied */
     if (node->is_leaf) {
         between = row_make(b, row_key(between), (struct bytes){0});
         if (!between)
@@ -494,8 +516,8 @@ static void slot_insert(struct node *node, unsigned slot, struct row *row, struc
 }
 
 /*
- * Sets a row in the sub-tree at *at. Nodes on the way are split when they are full, before they are entered, so that a split never
- * climbs. The caller has made sure that the top one has room.
+ * Sets a row in the sub-tree at *at. Nodes on the way are split when they are full, before they
+ * are entered, so that a split never climbs. The caller has made sure that the top one has room.
  */
 static fdb_error_t node_set(struct memory_base *b, struct node **at, struct row *row) {
     struct bytes key = row_key(row);
@@ -558,14 +580,18 @@ static void subtree_drop(struct memory_base *b, struct node *node) {
     piece_drop(b, &node->piece);
 }
 
-/* Takes the items from slot `from` to before `to` out of a node that is ours; what they held has been dropped. */
+/*
+ * Takes the items from slot `from` to before `to` out of a node that is ours; what they held has
+ * been dropped.
+ */
 static void slots_remove(struct node *node, unsigned from, unsigned to) {
     slots_move(node, from, node, to, node->count - to);
     node->count = (uint16_t)(node->count - (to - from));
 }
 
 /* The children in these slots go, with their separators. What then comes first has no separator. */
-static void children_remove(struct memory_base *b, struct node *branch, unsigned from, unsigned to) {
+static void children_remove(struct memory_base *b, struct node *branch, unsigned from,
+                            unsigned to) {
     for (unsigned i = from; i < to; i++) {
         if (branch->rows[i])
             piece_drop(b, &branch->rows[i]->piece);
@@ -577,12 +603,16 @@ static void children_remove(struct memory_base *b, struct node *branch, unsigned
     }
 }
 
-/* Joins the child in a slot with the one after it, if one of them has few items and both fit into one. */
+/*
+ * Joins the child in a slot with the one after it, if one of them has few items and both fit into
+ * one.
+ */
 static fdb_error_t children_join(struct memory_base *b, struct node *branch, unsigned slot) {
     if (slot + 1 >= branch->count)
         return ERROR_SUCCESS;
     struct node *left = branch->children[slot], *right = branch->children[slot + 1];
-    if ((left->count >= NODE_SLOTS_FEW && right->count >= NODE_SLOTS_FEW) || left->count + right->count > NODE_SLOTS_MAX)
+    if ((left->count >= NODE_SLOTS_FEW && right->count >= NODE_SLOTS_FEW) ||
+        left->count + right->count > NODE_SLOTS_MAX)
         return ERROR_SUCCESS;
     left = node_own(b, &branch->children[slot]);
     if (!left)
@@ -609,7 +639,8 @@ static bool node_touches(const struct node *node, struct bytes begin, struct byt
 }
 
 /* Clears a range below *at; the node may be left with no items. REQUIRES: node_touches. */
-static fdb_error_t node_clear(struct memory_base *b, struct node **at, struct bytes begin, struct bytes end) {
+static fdb_error_t node_clear(struct memory_base *b, struct node **at, struct bytes begin,
+                              struct bytes end) {
     struct node *node = node_own(b, at);
     if (!node)
         return ERROR_LARGE_ALLOC_FAILED;
@@ -647,7 +678,8 @@ static fdb_error_t node_clear(struct memory_base *b, struct node **at, struct by
     return error;
 }
 
-static fdb_error_t memory_write_clear_range(struct base *base, struct bytes begin, struct bytes end) {
+static fdb_error_t memory_write_clear_range(struct base *base, struct bytes begin,
+                                            struct bytes end) {
     struct memory_base *b = base_of(base);
     assert(b->writing);
     struct node **root = &b->writing->root;
@@ -656,7 +688,8 @@ static fdb_error_t memory_write_clear_range(struct base *base, struct bytes begi
     fdb_error_t error = node_clear(b, root, begin, end);
     if (error)
         return error;
-    while (!(*root)->is_leaf && (*root)->count == 1) { /* a branch with one child is no use as a root */
+    while (!(*root)->is_leaf &&
+           (*root)->count == 1) { /* a branch with one child is no use as a root */
         struct node *child = (*root)->children[0];
         piece_drop(b, &(*root)->piece);
         *root = child;
@@ -682,8 +715,12 @@ static fdb_error_t memory_write_clear(struct base *base, struct bytes key) {
 
 /* ---- Checking ---- */
 
-/* Tests a sub-tree whose keys must lie in [low, high), NULL being no bound. Returns its height, or 0 where an invariant is broken. */
-static unsigned node_check(const struct node *node, const struct row *low, const struct row *high, bool is_root) {
+/*
+ * Tests a sub-tree whose keys must lie in [low, high), NULL being no bound. Returns its height, or
+ * 0 where an invariant is broken.
+ */
+static unsigned node_check(const struct node *node, const struct row *low, const struct row *high,
+                           bool is_root) {
     if (node->count > NODE_SLOTS_MAX || (!node->count && !(is_root && node->is_leaf)))
         return 0;
     unsigned height = 0;
@@ -695,7 +732,8 @@ static unsigned node_check(const struct node *node, const struct row *low, const
             struct bytes key = row_key(row);
             const struct row *before = i > 0 && node->rows[i - 1] ? node->rows[i - 1] : NULL;
             if (node->heads[i] != head_of(key) || (low && bytes_compare(row_key(low), key) > 0) ||
-                (high && bytes_compare(key, row_key(high)) >= 0) || (before && bytes_compare(row_key(before), key) >= 0))
+                (high && bytes_compare(key, row_key(high)) >= 0) ||
+                (before && bytes_compare(row_key(before), key) >= 0))
                 return 0;
         }
         if (!node->is_leaf) {
@@ -805,7 +843,8 @@ fdb_error_t base_memory_open(const struct base_options *options, struct base **b
         return ERROR_LARGE_ALLOC_FAILED;
     b->base.methods = &memory_methods;
     b->slots = options->snapshots_max + 1; /* one for memory_check */
-    b->snapshots = memory_allocate_aligned(_Alignof(struct memory_snapshot), b->slots * sizeof *b->snapshots);
+    b->snapshots =
+        memory_allocate_aligned(_Alignof(struct memory_snapshot), b->slots * sizeof *b->snapshots);
     if (!b->snapshots || !tree_plant(b)) {
         memory_free(b->snapshots);
         memory_free(b);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base, both implementations against one suite: random writes compared with a sorted array, opening what is ours and refusing what is not,
- * failing memory, a full disk, readers beside the writer, and kill -9 in the middle of commits.
+ * The base, both implementations against one suite: random writes compared with a sorted array,
+ * opening what is ours and refusing what is not, failing memory, a full disk, readers beside the
+ * writer, and kill -9 in the middle of commits.
  *
  * KEEL_SEED and KEEL_ROUNDS change the random tests.
  */
@@ -26,6 +27,7 @@
 #include <cmocka.h>
 
 #include "engine/base.h"
+#include "engine/base_pages.h"
 #include "util/coding.h"
 #include "util/memory.h"
 
@@ -65,8 +67,9 @@ static const struct base_options options = {.snapshots_max = SNAPSHOTS_MAX, .syn
 
 static void subject_open(struct subject *subject) {
     char *message = NULL;
-    fdb_error_t error = subject->on_disk ? base_lmdb_open(subject->directory, &options, &subject->base, &message)
-                                         : base_memory_open(&options, &subject->base);
+    fdb_error_t error = subject->on_disk
+                            ? base_lmdb_open(subject->directory, &options, &subject->base, &message)
+                            : base_memory_open(&options, &subject->base);
     if (message)
         print_error("%s\n", message);
     memory_free(message);
@@ -90,7 +93,8 @@ static void remove_directory(const char *directory) {
 static int setup(void **state) {
     struct subject *subject = *state;
     const char *parent = getenv("TMPDIR");
-    snprintf(subject->directory, sizeof subject->directory, "%s/keel-test-base-XXXXXX", parent ? parent : "/tmp");
+    snprintf(subject->directory, sizeof subject->directory, "%s/keel-test-base-XXXXXX",
+             parent ? parent : "/tmp");
     if (!mkdtemp(subject->directory))
         return -1;
     subject_open(subject);
@@ -205,7 +209,9 @@ enum { KEY_ROOM = 30000 };
 
 /* Lengths around every place where a key continues in another sub-tree: 510, then every 502. */
 static size_t random_length(void) {
-    static const size_t lengths[] = {0, 1, 2, 3, 16, 100, 508, 509, 510, 511, 512, 513, 514, 1000, 1010, 1011, 1012, 1013, 1014, 1015, 1513, 1514, 1515, 1516};
+    static const size_t lengths[] = {0,    1,    2,    3,    16,   100,  508,  509,
+                                     510,  511,  512,  513,  514,  1000, 1010, 1011,
+                                     1012, 1013, 1014, 1015, 1513, 1514, 1515, 1516};
     switch (random_below(12)) {
     case 0:
         return random_below(20);
@@ -222,9 +228,11 @@ static size_t random_length(void) {
     }
 }
 
-/* Mostly one letter, with few differences at few places, so that prefixes are shared over any length. */
+/* Mostly one letter, few differences at few places: prefixes are shared over any length. */
 static struct bytes random_key(uint8_t buffer[KEY_ROOM + 2], const struct model *model) {
-    if (model->count && random_below(4) == 0) { /* a relative of a key that exists: a prefix, an extension, itself */
+    if (model->count &&
+        random_below(4) ==
+            0) { /* a relative of a key that exists: a prefix, an extension, itself */
         struct bytes key = model->rows[random_below(model->count)].key;
         size_t length = key.length;
         if (length)
@@ -254,7 +262,8 @@ static struct bytes random_key(uint8_t buffer[KEY_ROOM + 2], const struct model 
     memset(buffer, 'a', length);
     static const size_t places[] = {0, 1, 508, 509, 510, 511, 1011, 1012, 1013, 1514};
     for (size_t changes = random_below(3); changes; changes--) {
-        size_t place = random_below(4) ? places[random_below(sizeof places / sizeof *places)] : random_below(length + 1);
+        size_t place = random_below(4) ? places[random_below(sizeof places / sizeof *places)]
+                                       : random_below(length + 1);
         if (place < length)
             buffer[place] = (uint8_t)("\0b\xff\x01"[random_below(4)]);
     }
@@ -293,7 +302,8 @@ static void compare_scans(struct base_snapshot *snapshot, const struct model *mo
     assert_false(found);
     uint8_t end[KEY_ROOM];
     memset(end, 0xff, sizeof end);
-    assert_int_equal(base_seek_before(snapshot, bytes_make(end, sizeof end), &found), ERROR_SUCCESS);
+    assert_int_equal(base_seek_before(snapshot, bytes_make(end, sizeof end), &found),
+                     ERROR_SUCCESS);
     for (size_t i = model->count; i-- > 0;) {
         assert_true(found);
         assert_row(snapshot, &model->rows[i]);
@@ -303,7 +313,8 @@ static void compare_scans(struct base_snapshot *snapshot, const struct model *mo
 }
 
 /* A look-up and a walk to and fro from a random key. */
-static void compare_key(struct base_snapshot *snapshot, const struct model *model, struct bytes key) {
+static void compare_key(struct base_snapshot *snapshot, const struct model *model,
+                        struct bytes key) {
     size_t at = model_find(model, key);
     struct bytes value = BYTES_LITERAL("untouched");
     bool present, found;
@@ -312,7 +323,9 @@ static void compare_key(struct base_snapshot *snapshot, const struct model *mode
     if (present)
         assert_true(bytes_equal(value, model->rows[at].value));
     bool before = random_below(2);
-    assert_int_equal(before ? base_seek_before(snapshot, key, &found) : base_seek(snapshot, key, &found), ERROR_SUCCESS);
+    assert_int_equal(before ? base_seek_before(snapshot, key, &found)
+                            : base_seek(snapshot, key, &found),
+                     ERROR_SUCCESS);
     size_t position = before ? at - 1 : at; /* wraps to a huge number before the first */
     for (size_t steps = random_below(12);; steps--) {
         assert_int_equal(found, position < model->count);
@@ -320,7 +333,8 @@ static void compare_key(struct base_snapshot *snapshot, const struct model *mode
             return;
         assert_row(snapshot, &model->rows[position]);
         bool back = random_below(2);
-        assert_int_equal(back ? base_previous(snapshot, &found) : base_next(snapshot, &found), ERROR_SUCCESS);
+        assert_int_equal(back ? base_previous(snapshot, &found) : base_next(snapshot, &found),
+                         ERROR_SUCCESS);
         position += back ? SIZE_MAX : 1;
     }
 }
@@ -377,6 +391,16 @@ static void random_write(struct subject *subject, struct model *model) {
     }
 }
 
+/* The reader of LMDB's pages finds nothing wrong with a file that is whole. */
+static void assert_pages(const struct subject *subject) {
+    char path[300];
+    struct os_file file;
+    snprintf(path, sizeof path, "%s/base.keel", subject->directory);
+    assert_int_equal(os_file_open(path, false, &file), ERROR_SUCCESS);
+    assert_int_equal(base_pages_check(&file), ERROR_SUCCESS);
+    assert_int_equal(os_file_close(&file), ERROR_SUCCESS);
+}
+
 static void test_model(void **state) {
     struct subject *subject = *state;
     long rounds = setting("KEEL_ROUNDS", 120);
@@ -420,6 +444,7 @@ static void test_model(void **state) {
             base_snapshot_destroy(snapshot);
             base_snapshot_destroy(held);
             base_close(subject->base);
+            assert_pages(subject);
             subject_open(subject);
             assert_int_equal(base_version(subject->base), version);
             assert_int_equal(base_snapshot_create(subject->base, &snapshot), ERROR_SUCCESS);
@@ -446,7 +471,9 @@ static void test_empties(void **state) {
     for (int way = 0; way < 3; way++) {
         assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
         for (size_t i = 0; i < count; i++)
-            assert_int_equal(base_write_set(subject->base, bytes_make(key, lengths[i]), BYTES_LITERAL("v")), ERROR_SUCCESS);
+            assert_int_equal(
+                base_write_set(subject->base, bytes_make(key, lengths[i]), BYTES_LITERAL("v")),
+                ERROR_SUCCESS);
         assert_int_equal(base_write_commit(subject->base, 2 * way + 1), ERROR_SUCCESS);
         assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
         assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
@@ -455,7 +482,9 @@ static void test_empties(void **state) {
             assert_int_equal(base_write_clear(subject->base, gone), ERROR_SUCCESS);
         }
         if (way == 2)
-            assert_int_equal(base_write_clear_range(subject->base, (struct bytes){0}, BYTES_LITERAL("\xff")), ERROR_SUCCESS);
+            assert_int_equal(
+                base_write_clear_range(subject->base, (struct bytes){0}, BYTES_LITERAL("\xff")),
+                ERROR_SUCCESS);
         assert_int_equal(base_write_commit(subject->base, 2 * way + 2), ERROR_SUCCESS);
         assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
         struct base_snapshot *snapshot;
@@ -472,7 +501,8 @@ static void test_empties(void **state) {
 /* ---- Large transactions, estimates ---- */
 
 static struct bytes numbered_key(uint8_t buffer[16], uint64_t number) {
-    coding_put_u64_big(buffer, number * UINT64_C(0x9E3779B97F4A7C15)); /* scattered, all different */
+    coding_put_u64_big(buffer,
+                       number * UINT64_C(0x9E3779B97F4A7C15)); /* scattered, all different */
     coding_put_u64_big(buffer + 8, number);
     return bytes_make(buffer, 16);
 }
@@ -493,20 +523,26 @@ static void test_large(void **state) {
     uint8_t key[16], value[100] = {0};
     assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
     for (long i = 0; i < count; i++)
-        assert_int_equal(base_write_set(subject->base, numbered_key(key, (uint64_t)i), bytes_make(value, sizeof value)), ERROR_SUCCESS);
+        assert_int_equal(base_write_set(subject->base, numbered_key(key, (uint64_t)i),
+                                        bytes_make(value, sizeof value)),
+                         ERROR_SUCCESS);
     assert_int_equal(base_write_commit(subject->base, 1), ERROR_SUCCESS);
     assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
     assert_true(base_bytes(subject->base) > (uint64_t)count * 116);
 
     int64_t exact = count * 116;
-    int64_t whole = estimate(subject->base, (struct bytes){0}, BYTES_LITERAL("\xff\xff\xff\xff\xff"));
+    int64_t whole =
+        estimate(subject->base, (struct bytes){0}, BYTES_LITERAL("\xff\xff\xff\xff\xff"));
     int64_t quarter = estimate(subject->base, BYTES_LITERAL("\x40"), BYTES_LITERAL("\x80"));
-    print_message("estimates: whole %.2f, quarter %.2f of the truth\n", (double)whole / (double)exact, (double)quarter / (double)exact * 4);
+    print_message("estimates: whole %.2f, quarter %.2f of the truth\n",
+                  (double)whole / (double)exact, (double)quarter / (double)exact * 4);
     assert_in_range(whole, exact / 2, exact * 2);
     assert_in_range(quarter, exact / 8, exact / 2);
 
     assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
-    assert_int_equal(base_write_clear_range(subject->base, BYTES_LITERAL("\x10"), BYTES_LITERAL("\xf0")), ERROR_SUCCESS);
+    assert_int_equal(
+        base_write_clear_range(subject->base, BYTES_LITERAL("\x10"), BYTES_LITERAL("\xf0")),
+        ERROR_SUCCESS);
     assert_int_equal(base_write_commit(subject->base, 2), ERROR_SUCCESS);
     assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
     struct base_snapshot *snapshot;
@@ -532,8 +568,11 @@ static void test_estimate_clusters(void **state) {
     for (size_t cluster = 0; cluster < 5; cluster++) {
         for (int i = 0; i < sizes[cluster]; i++) {
             char key[64];
-            int length = snprintf(key, sizeof key, "%s/a long shared prefix/%zu/%d", cluster == 1 ? "app" : "zoo", cluster, i);
-            assert_int_equal(base_write_set(subject->base, bytes_make(key, (size_t)length), BYTES_LITERAL("0123456789")), ERROR_SUCCESS);
+            int length = snprintf(key, sizeof key, "%s/a long shared prefix/%zu/%d",
+                                  cluster == 1 ? "app" : "zoo", cluster, i);
+            assert_int_equal(base_write_set(subject->base, bytes_make(key, (size_t)length),
+                                            BYTES_LITERAL("0123456789")),
+                             ERROR_SUCCESS);
             exact += length + 10;
         }
     }
@@ -567,13 +606,15 @@ static void test_memory_fails(void **state) {
         fdb_error_t error = base_write_begin(subject->base);
         for (int i = 0; !error && i < 12; i++) {
             struct bytes k = random_key(key, &now), v = random_value(data);
-            error = i % 4 == 3 ? base_write_clear(subject->base, k) : base_write_set(subject->base, k, v);
+            error = i % 4 == 3 ? base_write_clear(subject->base, k)
+                               : base_write_set(subject->base, k, v);
             if (!error && i % 4 == 3)
                 model_clear(&next, k);
             else if (!error)
                 model_set(&next, k, v);
             if (!error && i == 8) {
-                error = base_write_clear_range(subject->base, BYTES_LITERAL("aaaaab"), BYTES_LITERAL("b"));
+                error = base_write_clear_range(subject->base, BYTES_LITERAL("aaaaab"),
+                                               BYTES_LITERAL("b"));
                 model_clear_range(&next, BYTES_LITERAL("aaaaab"), BYTES_LITERAL("b"));
             }
         }
@@ -603,7 +644,9 @@ static void test_memory_fails_reading(void **state) {
     static uint8_t key[2000];
     memset(key, 'k', sizeof key);
     assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
-    assert_int_equal(base_write_set(subject->base, bytes_make(key, sizeof key), BYTES_LITERAL("long")), ERROR_SUCCESS);
+    assert_int_equal(
+        base_write_set(subject->base, bytes_make(key, sizeof key), BYTES_LITERAL("long")),
+        ERROR_SUCCESS);
     assert_int_equal(base_write_commit(subject->base, 1), ERROR_SUCCESS);
     for (long failing = 0;; failing++) {
         struct base_snapshot *snapshot = NULL;
@@ -655,9 +698,14 @@ static struct bytes shared_key(char buffer[1200], int row) {
 }
 
 /* For threads other than the test's own, which cmocka must not unwind. */
-#define require(condition) ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
+#define require(condition)                                                                         \
+    ((condition) ? (void)0                                                                         \
+                 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition), abort()))
 
-/* Rows whose number is even are there at every version; odd ones when the version's parity says so. All values are the version. */
+/*
+ * Rows whose number is even are there at every version; odd ones when the version's parity says so.
+ * All values are the version.
+ */
 static void *read_shared(void *argument) {
     struct shared *shared = argument;
     struct base_snapshot *snapshot;
@@ -670,7 +718,8 @@ static void *read_shared(void *argument) {
         require(base_snapshot_renew(snapshot, &version) == ERROR_SUCCESS);
         bool forward = round & 1;
         int expected = version == 0 ? 0 : version % 2 ? SHARED_ROWS : SHARED_ROWS / 2, rows = 0;
-        fdb_error_t error = forward ? base_seek(snapshot, (struct bytes){0}, &found) : base_seek_before(snapshot, BYTES_LITERAL("\xff"), &found);
+        fdb_error_t error = forward ? base_seek(snapshot, (struct bytes){0}, &found)
+                                    : base_seek_before(snapshot, BYTES_LITERAL("\xff"), &found);
         require(error == ERROR_SUCCESS);
         while (found) {
             int number = forward ? rows : expected - 1 - rows;
@@ -705,9 +754,11 @@ static void test_readers_beside_writer(void **state) {
         assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
         for (int row = 0; row < SHARED_ROWS; row++) {
             struct bytes key = shared_key(buffer, row);
-            fdb_error_t error = row % 2 && version % 2 == 0
-                                    ? base_write_clear(subject->base, key)
-                                    : base_write_set(subject->base, key, bytes_make(value, 8 + (size_t)(version % 500)));
+            fdb_error_t error =
+                row % 2 && version % 2 == 0
+                    ? base_write_clear(subject->base, key)
+                    : base_write_set(subject->base, key,
+                                     bytes_make(value, 8 + (size_t)(version % 500)));
             assert_int_equal(error, ERROR_SUCCESS);
         }
         assert_int_equal(base_write_commit(subject->base, version), ERROR_SUCCESS);
@@ -719,6 +770,8 @@ static void test_readers_beside_writer(void **state) {
 }
 
 /* ---- Files ---- */
+
+static fdb_error_t fill(struct base *base, int64_t version, int rows, uint8_t byte);
 
 static void base_path(const struct subject *subject, const char *suffix, char path[300]) {
     snprintf(path, 300, "%s/base.keel%s", subject->directory, suffix);
@@ -807,7 +860,8 @@ static void test_foreign_files(void **state) {
     unlink(path);
     assert_int_equal(mkdir(path, 0700), 0);
     char *message = NULL;
-    assert_int_equal(base_lmdb_open(subject->directory, &options, &subject->base, &message), ERROR_FORMAT_FOREIGN);
+    assert_int_equal(base_lmdb_open(subject->directory, &options, &subject->base, &message),
+                     ERROR_FORMAT_FOREIGN);
     memory_free(message);
     rmdir(path);
     write_contents(path, "", 0); /* holds nothing: ours to make */
@@ -834,7 +888,7 @@ static void test_newer_format(void **state) {
     assert_refused(subject, ERROR_FORMAT_NEWER);
 }
 
-/* A directory where the making of the base was interrupted, or where LMDB's lock file is stale, opens. */
+/* Where the making of the base was interrupted, or LMDB's lock file is stale, it opens. */
 static void test_leftovers(void **state) {
     struct subject *subject = *state;
     char path[300];
@@ -851,6 +905,31 @@ static void test_leftovers(void **state) {
     assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
 }
 
+/* A copy of the file that was interrupted anywhere is refused as damaged; it does not kill us. */
+static void test_cut_file(void **state) {
+    struct subject *subject = *state;
+    char path[300];
+    base_path(subject, "", path);
+    assert_int_equal(fill(subject->base, 1, 500, 'a'), ERROR_SUCCESS);
+    assert_int_equal(fill(subject->base, 2, 300, 'b'), ERROR_SUCCESS);
+    close_quietly(subject);
+    struct contents contents = read_contents(path);
+    int refused = 0;
+    for (size_t length = contents.length - 1; length > 8192; length -= 40961) {
+        assert_int_equal(truncate(path, (off_t)length), 0);
+        assert_refused(subject, ERROR_DATABASE_DAMAGED);
+        refused++;
+        if (length < 60000)
+            break;
+    }
+    assert_true(refused > 10);
+    write_contents(path, contents.data, contents.length);
+    free(contents.data);
+    subject_open(subject);
+    assert_int_equal(base_version(subject->base), 2);
+    assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
+}
+
 /* ---- A disk that fills up: a limit on the size of files stands in for it ---- */
 
 static fdb_error_t fill(struct base *base, int64_t version, int rows, uint8_t byte) {
@@ -859,7 +938,8 @@ static fdb_error_t fill(struct base *base, int64_t version, int rows, uint8_t by
     uint8_t key[16];
     fdb_error_t error = base_write_begin(base);
     for (int i = 0; !error && i < rows; i++)
-        error = base_write_set(base, numbered_key(key, (uint64_t)i), bytes_make(value, sizeof value));
+        error =
+            base_write_set(base, numbered_key(key, (uint64_t)i), bytes_make(value, sizeof value));
     if (!error)
         error = base_write_commit(base, version);
     if (error)
@@ -875,7 +955,8 @@ static void test_disk_full(void **state) {
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     for (rlim_t slack = 0; slack < 3; slack++) {
         limited = before;
-        limited.rlim_cur = 1000000 + slack * 1365; /* LMDB is stopped between pages and in the middle of one */
+        limited.rlim_cur =
+            1000000 + slack * 1365; /* LMDB is stopped between pages and in the middle of one */
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limited), 0);
         fdb_error_t error = fill(subject->base, 2, 2000, 'b');
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -908,8 +989,10 @@ static void commit_until_killed(const char *directory, int pipe_out) {
         if (base_write_begin(base))
             _exit(2);
         for (int row = 0; row < KILL_ROWS; row++) {
-            struct bytes name = row % 2 ? numbered_key(key, (uint64_t)row) : shared_key(buffer, row);
-            if (base_write_set(base, name, bytes_make(value, 8 + (size_t)((version * 37 + row) % 800))))
+            struct bytes name =
+                row % 2 ? numbered_key(key, (uint64_t)row) : shared_key(buffer, row);
+            if (base_write_set(base, name,
+                               bytes_make(value, 8 + (size_t)((version * 37 + row) % 800))))
                 _exit(3);
         }
         if (base_write_commit(base, version))
@@ -969,7 +1052,8 @@ static void test_kill(void **state) {
             acknowledged = version;
         close(ends[0]);
         check_after_kill(subject, acknowledged);
-        int64_t now = acknowledged; /* an unacknowledged last commit may count: read it off the base */
+        int64_t now =
+            acknowledged; /* an unacknowledged last commit may count: read it off the base */
         subject_open(subject);
         acknowledged = base_version(subject->base);
         assert_in_range(acknowledged, now, now + 1);
@@ -983,11 +1067,13 @@ static void test_kill(void **state) {
 
 static struct subject lmdb = {.name = "lmdb", .on_disk = true}, memory = {.name = "memory"};
 
-#define ON(subject, test) {#subject ": " #test, test, setup, teardown, &subject}
+#define ON(subject, test)                                                                          \
+    { #subject ": " #test, test, setup, teardown, &subject }
 #define ON_BOTH(test) ON(lmdb, test), ON(memory, test)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        /* clang-format off */
         ON_BOTH(test_model),
         ON_BOTH(test_empties),
         ON_BOTH(test_large),
@@ -999,8 +1085,10 @@ int main(void) {
         ON(lmdb, test_foreign_files),
         ON(lmdb, test_newer_format),
         ON(lmdb, test_leftovers),
+        ON(lmdb, test_cut_file),
         ON(lmdb, test_disk_full),
         ON(lmdb, test_kill),
+        /* clang-format on */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
