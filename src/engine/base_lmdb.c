@@ -405,13 +405,16 @@ static fdb_error_t file_prepare(const char *directory, const char *path, bool sy
     return file_probe(path, message);
 }
 
-/* Opens for good, with as much address space as can be had: the map bounds the size of the base. */
+/*
+ * Opens for good, with as much address space as can be had: the map bounds the size of the base.
+ * Where the system refuses a map that large (ENOMEM; valgrind says EINVAL), a smaller one is tried.
+ */
 static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *options,
                              char **message) {
     int result = ENOMEM;
     unsigned flags = options->sync ? 0 : MDB_NOSYNC;
-    for (uint64_t map_bytes = MAP_BYTES_MAX; result == ENOMEM && map_bytes >= MAP_BYTES_MIN;
-         map_bytes /= 4)
+    uint64_t map_bytes = MAP_BYTES_MAX;
+    for (; (result == ENOMEM || result == EINVAL) && map_bytes >= MAP_BYTES_MIN; map_bytes /= 4)
         result =
             environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
     if (result) {
