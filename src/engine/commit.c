@@ -24,7 +24,8 @@
 enum {
     BATCH_COMMITS_MAX = 8192,       /* a versionstamp's order has 16 bits */
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
-    DRIVER_GRACE_US = 200,          /* how long the committer thread leaves a commit to the thread that made it */
+    TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
+    QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
     GATHER_US_MAX = 60,             /* how long a leader waits for the clients of the last batch to come back */
 };
 
@@ -471,9 +472,9 @@ void engine_commit(struct database *database, struct commit_request *request) {
     *pipeline->tail = request;
     pipeline->tail = &request->next;
     pipeline->waiting++;
-    bool wake = pipeline->asleep && !pipeline->leading;
-    if (wake)
-        pipeline->asleep = false;
+    pipeline->arrivals++;
+    bool wake = pipeline->asleep;
+    pipeline->asleep = false; /* or is just being woken */
     os_mutex_unlock(&pipeline->lock);
     if (wake)
         os_condition_signal(&pipeline->work);
@@ -498,16 +499,31 @@ void engine_hurry(struct database *database) {
     os_mutex_unlock(&pipeline->lock);
 }
 
-/* Sleeps until there is a queue that nobody else works on. REQUIRES: the lock. False: time to end. */
+/*
+ * Sleeps until there is a queue that the committer thread has to work on: one that is urgent, or one that nobody came to drive for a tick. While
+ * commits keep coming it dozes from tick to tick, so that a client that drives its own commits need not wake it each time.
+ * REQUIRES: the lock. False: time to end.
+ */
 static bool wait_for_work(struct pipeline *pipeline) {
-    while (!pipeline->head || pipeline->leading) {
+    for (int quiet_ticks = 0;;) {
+        bool workable = pipeline->head && !pipeline->leading;
+        if (workable && (pipeline->urgent || pipeline->stopping))
+            return true;
         if (pipeline->stopping && !pipeline->head && !pipeline->leading)
             return false;
-        pipeline->asleep = true;
-        os_condition_wait(&pipeline->work, &pipeline->lock);
-        pipeline->asleep = false;
+        if (quiet_ticks == QUIET_TICKS_MAX) {
+            pipeline->asleep = true;
+            os_condition_wait(&pipeline->work, &pipeline->lock);
+            pipeline->asleep = false;
+            quiet_ticks = 0;
+            continue;
+        }
+        uint64_t arrivals = pipeline->arrivals;
+        bool signalled = os_condition_wait_until(&pipeline->work, &pipeline->lock, os_clock_us() + TICK_US);
+        if (!signalled && pipeline->head && !pipeline->leading)
+            return true;
+        quiet_ticks = pipeline->arrivals == arrivals ? quiet_ticks + 1 : 0;
     }
-    return true;
 }
 
 /* The committer thread: leads whenever nobody else does, until the engine closes and the queue is empty. */
@@ -515,15 +531,8 @@ void *engine_committer(void *argument) {
     struct engine *engine = argument;
     struct pipeline *pipeline = &engine->pipeline;
     os_mutex_lock(&pipeline->lock);
-    while (wait_for_work(pipeline)) {
-        if (!pipeline->urgent && !pipeline->stopping) {
-            int64_t deadline = os_clock_us() + DRIVER_GRACE_US;
-            while (!pipeline->urgent && os_condition_wait_until(&pipeline->work, &pipeline->lock, deadline))
-                continue;
-        }
-        if (pipeline->head && !pipeline->leading)
-            lead(engine, NULL);
-    }
+    while (wait_for_work(pipeline))
+        lead(engine, NULL);
     os_mutex_unlock(&pipeline->lock);
     return NULL;
 }

@@ -32,9 +32,10 @@ struct pipeline {
     os_mutex lock;
     struct commit_request *head, **tail; /* waiting, oldest first */
     size_t waiting;
+    uint64_t arrivals;   /* commits ever queued */
     bool leading;       /* some thread is running batches */
     bool urgent;        /* the committer thread shall not wait for a driver to show up */
-    bool asleep;        /* the committer thread is waiting for work */
+    bool asleep;        /* the committer thread sleeps and must be woken by the next commit */
     bool stopping;
     os_condition work;  /* wakes the committer thread */
     os_condition room;  /* wakes a leader that waits for the window to shrink */

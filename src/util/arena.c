@@ -61,11 +61,9 @@ void *arena_allocate(struct arena *arena, size_t size) {
     return piece;
 }
 
-void *arena_allocate_bytes(struct arena *arena, size_t size) {
-    if ((size_t)(arena->end - arena->next) < size || !arena->next) {
-        if (!add_block(arena, size))
-            return NULL;
-    }
+void *arena_allocate_bytes_slowly(struct arena *arena, size_t size) {
+    if (!add_block(arena, size))
+        return NULL;
     void *piece = arena->next;
     arena->next += size;
     return piece;

@@ -20,8 +20,17 @@ struct arena {
 /* `size` bytes aligned to 8, valid until reset or free; NULL when memory is out (nothing changed). */
 void *arena_allocate(struct arena *arena, size_t size);
 
-/* As above without alignment, for keys and values. */
-void *arena_allocate_bytes(struct arena *arena, size_t size);
+/* What arena_allocate_bytes does when the newest block is full. */
+void *arena_allocate_bytes_slowly(struct arena *arena, size_t size);
+
+/* As arena_allocate without alignment, for keys and values. */
+static inline void *arena_allocate_bytes(struct arena *arena, size_t size) {
+    if ((size_t)(arena->end - arena->next) < size || !arena->next)
+        return arena_allocate_bytes_slowly(arena, size);
+    void *piece = arena->next;
+    arena->next += size;
+    return piece;
+}
 
 /* Copies `source` in; *copy is untouched on failure (false). The empty view needs no memory. */
 bool arena_copy(struct arena *arena, struct bytes source, struct bytes *copy);

@@ -6,8 +6,15 @@
 
 _Static_assert(sizeof(FDBKeyValue) == 24, "bindings read rows as 24 bytes each");
 
+/* Many results have one row or a few; those that have more usually have about a hundred. */
+enum { CAPACITY_FIRST = 4, CAPACITY_SECOND = 128, ARENA_BYTES_SECOND = 16 * 1024 };
+
 static bool grow(struct rows *rows) {
-    int capacity = rows->capacity ? rows->capacity * 2 : 16;
+    int capacity = rows->capacity >= CAPACITY_SECOND ? rows->capacity * 2
+                   : rows->capacity                  ? CAPACITY_SECOND
+                                                     : CAPACITY_FIRST;
+    if (capacity == CAPACITY_SECOND && !arena_reserve(&rows->arena, ARENA_BYTES_SECOND))
+        return false;
     FDBKeyValue *array = memory_resize(rows->array, (size_t)capacity * sizeof *array);
     if (!array)
         return false;
