@@ -211,8 +211,8 @@ static fdb_error_t merge(struct write_map *map, struct write_node *node, enum mu
         top->value = cleared ? BYTES_LITERAL("") : result;
         return 0;
     }
-    bool same = top->type == type && type != MUTATION_COMPARE_AND_CLEAR;
-    if (!same || (needs_equal_lengths(type) && top->value.length != value.length))
+    bool joins = top->type == type && type != MUTATION_COMPARE_AND_CLEAR && type != MUTATION_APPEND_IF_FITS;
+    if (!joins || (needs_equal_lengths(type) && top->value.length != value.length))
         return queue(map, node, type, true, value);
     bool cleared;
     return mutation_apply(type, &top->value, value, map->arena, &top->value, &cleared);
