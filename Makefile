@@ -18,7 +18,7 @@ CPPFLAGS = -Isrc -Iinclude -DFDB_API_VERSION=740
 ifneq ($(SANITIZE),)
 # Sanitized objects never mix with ordinary ones.
 comma := ,
-BUILD    := $(BUILD)/sanitize-$(subst $(comma),-,$(SANITIZE))
+override BUILD := $(BUILD)/sanitize-$(subst $(comma),-,$(SANITIZE))
 CFLAGS   += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DKEEL_SANITIZED
 LDFLAGS  += -fsanitize=$(SANITIZE)
 endif

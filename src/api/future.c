@@ -425,13 +425,15 @@ fdb_error_t fdb_future_get_key(FDBFuture *future, uint8_t const **key, int *leng
     return 0;
 }
 
+/* Go reads the client status, which is a key, as a value: a key is one that is present. */
 fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t const **value,
                                  int *length) {
-    fdb_error_t error = future_hold(future, FUTURE_VALUE, value && length ? present : NULL);
+    bool is_key = future && future->kind == FUTURE_KEY;
+    fdb_error_t error = future_hold(future, is_key ? FUTURE_KEY : FUTURE_VALUE, value && length ? present : NULL);
     if (error)
         return error;
-    *present = future->present;
-    if (future->present) {
+    *present = is_key || future->present;
+    if (*present) {
         *value = future->result.bytes.data;
         *length = (int)future->result.bytes.length;
     }

@@ -68,12 +68,12 @@ enum base_place { BASE_UNPLACED, BASE_ON_ROW, BASE_EXHAUSTED };
 
 struct range_walk {
     const struct range_request *request;
-    struct reader *reader;
+    struct window_view *view;
+    struct base_snapshot *base; /* its key and value are the row the cursor stands on */
     struct rows *rows;
     int rows_left;
     size_t bytes_target; /* rows->bytes at which to stop */
     enum base_place place;
-    struct bytes base_key, base_value;
 };
 
 static bool is_full(const struct range_walk *walk) {
@@ -87,21 +87,23 @@ static fdb_error_t emit(struct range_walk *walk, struct bytes key, struct bytes 
     return ERROR_SUCCESS;
 }
 
-static fdb_error_t take_row(struct range_walk *walk, fdb_error_t error, bool found) {
-    walk->place = found ? BASE_ON_ROW : BASE_EXHAUSTED;
-    return error || !found ? error : base_current(walk->reader->snapshot, &walk->base_key, &walk->base_value);
-}
-
 static fdb_error_t step_base(struct range_walk *walk) {
     bool found = false;
-    fdb_error_t error = walk->request->reverse ? base_previous(walk->reader->snapshot, &found)
-                                               : base_next(walk->reader->snapshot, &found);
-    return take_row(walk, error, found);
+    fdb_error_t error = walk->request->reverse ? base_previous(walk->base, &found) : base_next(walk->base, &found);
+    walk->place = found ? BASE_ON_ROW : BASE_EXHAUSTED;
+    return error;
+}
+
+static fdb_error_t search_base(struct range_walk *walk, struct bytes from) {
+    bool found = false;
+    fdb_error_t error = walk->request->reverse ? base_seek_before(walk->base, from, &found) : base_seek(walk->base, from, &found);
+    walk->place = found ? BASE_ON_ROW : BASE_EXHAUSTED;
+    return error;
 }
 
 /* Is the row the cursor stands on still to come, seen from `from`? */
 static bool is_ahead(const struct range_walk *walk, struct bytes from) {
-    int order = bytes_compare(walk->base_key, from);
+    int order = bytes_compare(walk->base->key, from);
     return walk->request->reverse ? order < 0 : order >= 0;
 }
 
@@ -117,10 +119,7 @@ static fdb_error_t place_base(struct range_walk *walk, struct bytes from) {
         if (error || walk->place == BASE_EXHAUSTED || is_ahead(walk, from))
             return error;
     }
-    bool found = false;
-    fdb_error_t error = walk->request->reverse ? base_seek_before(walk->reader->snapshot, from, &found)
-                                               : base_seek(walk->reader->snapshot, from, &found);
-    return take_row(walk, error, found);
+    return search_base(walk, from);
 }
 
 /* Copies the base's rows of a silent stretch. */
@@ -128,11 +127,11 @@ static fdb_error_t copy_silent(struct range_walk *walk, const struct window_stre
     bool reverse = walk->request->reverse;
     fdb_error_t error = place_base(walk, reverse ? stretch->end : stretch->begin);
     while (!error && walk->place == BASE_ON_ROW && !is_full(walk)) {
-        bool inside = reverse ? bytes_compare(walk->base_key, stretch->begin) >= 0
-                              : bytes_compare(walk->base_key, stretch->end) < 0;
+        bool inside = reverse ? bytes_compare(walk->base->key, stretch->begin) >= 0
+                              : bytes_compare(walk->base->key, stretch->end) < 0;
         if (!inside)
             break;
-        error = emit(walk, walk->base_key, walk->base_value);
+        error = emit(walk, walk->base->key, walk->base->value);
         if (!error)
             error = step_base(walk);
     }
@@ -143,7 +142,7 @@ static fdb_error_t walk_range(struct range_walk *walk, bool *more) {
     const struct range_request *request = walk->request;
     struct bytes begin = request->begin, end = request->end;
     struct window_cursor cursor;
-    window_cursor_open(&cursor, walk->reader->view, request->version);
+    window_cursor_open(&cursor, walk->view, request->version);
     while (bytes_compare(begin, end) < 0 && !is_full(walk)) {
         struct window_stretch stretch;
         if (request->reverse)
@@ -180,7 +179,8 @@ fdb_error_t engine_get_range(struct database *database, const struct range_reque
     int rows_before = rows->count;
     struct range_walk walk = {
         .request = request,
-        .reader = reader,
+        .view = reader->view,
+        .base = reader->snapshot,
         .rows = rows,
         .rows_left = request->row_limit,
         .bytes_target = request->byte_limit > SIZE_MAX - rows->bytes ? SIZE_MAX : rows->bytes + request->byte_limit,
@@ -217,8 +217,8 @@ static int64_t window_part(struct reader *reader, const struct range_request *re
 /* A small range is counted; a large one is the base's estimate and what the window adds. */
 static fdb_error_t estimate(struct reader *reader, const struct range_request *request, struct rows *rows, int64_t *bytes) {
     bool more = false;
-    struct range_walk walk = {.request = request, .reader = reader, .rows = rows, .rows_left = request->row_limit,
-                              .bytes_target = SIZE_MAX};
+    struct range_walk walk = {.request = request, .view = reader->view, .base = reader->snapshot, .rows = rows,
+                              .rows_left = request->row_limit, .bytes_target = SIZE_MAX};
     fdb_error_t error = walk_range(&walk, &more);
     if (error)
         return error;

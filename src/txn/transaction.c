@@ -163,6 +163,8 @@ void transaction_cancel(struct transaction *transaction) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     transaction_fail(transaction, ERROR_TRANSACTION_CANCELLED, &ended);
+    if (!transaction->attempt)
+        watches_end(transaction, ERROR_TRANSACTION_CANCELLED, &ended);
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
 }

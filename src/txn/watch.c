@@ -7,10 +7,10 @@
  *     watch ──► WAITING ── commit succeeds ──► READY ──► HELD ──► SET ── value changes ──► done(0)
  *                  │                                               │
  *                  └── commit fails: its error                     └── fdb_future_cancel: OPERATION_CANCELLED
- *                      reset, destroy: TRANSACTION_CANCELLED
+ *                      cancel, reset, destroy: TRANSACTION_CANCELLED
  *
- * The value watched is the one the transaction reads, its own writes included, and reading it adds a read conflict range. A cancelled or timed-out
- * transaction's watches go on waiting for its fate, as in the official client.
+ * The value watched is the one the transaction reads, its own writes included, and reading it adds a read conflict range. A cancel that comes while
+ * the commit is in flight leaves the watches to the commit's fate, and so does a timeout.
  *
  *   1. A watch in the database holds a reference on its transaction; `fire` or the thread that took it back gives it up.
  *   2. HELD: one thread is in database_watch or database_unwatch with it, without the lock. `fire` then only marks it FIRED, so that it is not freed under
