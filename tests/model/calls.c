@@ -242,6 +242,23 @@ static void choose_range(struct session *session, struct call *call) {
     }
 }
 
+/* A range that is cleared: mostly a narrow one, so that something is left. */
+static void choose_cleared(struct session *session, struct call *call) {
+    choose_range(session, call);
+    if (random_below(session->random, 4) == 0)
+        return;
+    call->key = choose_key(session);
+    call->value = text_of("\xff");
+    for (int i = 0; i < session->pool->count; i++) {
+        struct text key = session->pool->keys[i];
+        if (text_compare(key, call->key) > 0 && text_compare(key, call->value) < 0)
+            call->value = key;
+    }
+    bool extend = call->value.length < 10000 && !text_equal(call->value, text_of("\xff"));
+    if (extend && random_below(session->random, 2))
+        call->value = text_after(session->arena, call->value);
+}
+
 /* Text with room for a stamp and the offset of that room behind it. */
 static struct text choose_stamped(struct session *session, bool is_key) {
     uint8_t data[64];
@@ -320,6 +337,12 @@ static void choose_option(struct session *session, struct call *call) {
         call->type = FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE;
 }
 
+void session_choose_row(struct session *session, int index, struct call *call) {
+    *call = (struct call){.kind = CALL_SET, .read_version = -1, .committed_version = -1};
+    call->key = session->pool->keys[index];
+    call->value = choose_value(session, 12);
+}
+
 void session_choose(struct session *session, struct call *call) {
     struct random *random = session->random;
     *call = (struct call){.read_version = -1, .committed_version = -1};
@@ -335,7 +358,7 @@ void session_choose(struct session *session, struct call *call) {
         call->key = choose_key(session);
     } else if (choice < 28) {
         call->kind = CALL_CLEAR_RANGE;
-        choose_range(session, call);
+        choose_cleared(session, call);
     } else if (choice < 42) {
         choose_atomic(session, call);
     } else if (choice < 60) {
@@ -545,6 +568,24 @@ void session_execute(struct session *session, struct call *call) {
 }
 
 /* --- Printing --- */
+
+void tally_add(struct tally *tally, const struct call *call) {
+    bool committed = call->kind == CALL_COMMIT && !call->error && call->committed_version >= 0;
+    tally->calls++;
+    tally->rows += (uint64_t)call->rows.count;
+    tally->commits += committed;
+    tally->conflicts += call->kind == CALL_COMMIT && call->error == 1020;
+    tally->unreadable += call->error == 1036;
+    tally->shared_batches += committed && (call->stamp[8] || call->stamp[9]);
+}
+
+void tally_print(const struct tally *tally) {
+    printf("%llu calls, %llu rows read, %llu commits, %llu of them behind another in their batch, "
+           "%llu conflicts, %llu reads of unreadable keys\n",
+           (unsigned long long)tally->calls, (unsigned long long)tally->rows,
+           (unsigned long long)tally->commits, (unsigned long long)tally->shared_batches,
+           (unsigned long long)tally->conflicts, (unsigned long long)tally->unreadable);
+}
 
 static void print_text(FILE *file, struct text text) {
     fputc('"', file);

@@ -32,7 +32,7 @@ enum {
     THREADS = 4,
     TRANSACTIONS = 60, /* of each thread */
     CALLS_MAX = 12,
-    ROUNDS = 60,
+    ROUNDS = 200,
     FAILURES_SHOWN_MAX = 3,
     SEEDS_PER_PLANT_MAX = 40,
     VERSIONS_KEPT = 16,
@@ -84,6 +84,8 @@ struct judge {
     time_t began;
     bool slow;
 };
+
+static struct tally tally;
 
 static struct call *last_call(const struct record *record) {
     return &record->calls[record->count - 1];
@@ -170,6 +172,7 @@ static void gather(struct judge *judge) {
             if (has_committed(record))
                 judge->committed[judge->committed_count++] = record;
             for (int call = 0; call < record->count; call++) {
+                tally_add(&tally, &record->calls[call]);
                 if (!record->version_was_set && !record->version_call &&
                     record->calls[call].read_version >= 0)
                     record->version_call = &record->calls[call];
@@ -447,6 +450,7 @@ int main(int argc, char **argv) {
         printf("%s is left behind\n", path);
     printf("seeds %llu to %llu\n", (unsigned long long)seed,
            (unsigned long long)(seed + rounds - 1));
+    tally_print(&tally);
     printf("%llu passed, %llu failed\n", (unsigned long long)passed, (unsigned long long)failed);
     return failed ? 1 : 0;
 }

@@ -231,6 +231,9 @@ void session_close(struct session *session);
  */
 void session_choose(struct session *session, struct call *call);
 
+/* A set of one of the pool's keys. */
+void session_choose_row(struct session *session, int index, struct call *call);
+
 /*
  * Makes the call and records the result. After a commit or CALL_ABANDON the session is a fresh
  * transaction.
@@ -255,6 +258,13 @@ void network_start(void);
 void network_stop(void);
 
 uint64_t environment_number(const char *name, uint64_t otherwise);
+
+/* What the calls added up to, so that a run shows that it met what it is meant to meet. */
+struct tally {
+    uint64_t calls, rows, commits, conflicts, unreadable, shared_batches;
+};
+void tally_add(struct tally *tally, const struct call *call);
+void tally_print(const struct tally *tally);
 
 /* Ends the program: something failed that is no finding. */
 void die(const char *what, fdb_error_t error);

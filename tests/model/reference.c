@@ -26,7 +26,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VALUE_BYTES_MAX = 100000, ERROR_UNREADABLE = 1036 };
+enum {
+    VALUE_BYTES_MAX = 100000,
+    ERROR_UNREADABLE = 1036,
+    ROW_BYTES = 24, /* what a row may count beside its key and value against a byte limit */
+};
 
 static char message[512];
 
@@ -323,6 +327,18 @@ const struct state *history_state(const struct history *history, int64_t version
     return NULL;
 }
 
+/* With read-your-writes a later clear takes a versionstamped key back before it is ever sent. */
+static bool is_taken_back(const struct txn *txn, int index) {
+    for (int i = index + 1; i < txn->mutation_count && !txn->ryw_disabled; i++) {
+        const struct mutation *later = &txn->mutations[i];
+        if (later->type == MUTATION_CLEAR_RANGE &&
+            text_compare(later->key, txn->mutations[index].key) <= 0 &&
+            text_compare(txn->mutations[index].key, later->value) < 0)
+            return true;
+    }
+    return false;
+}
+
 const char *history_commit(struct history *history, struct txn *txn, const struct call *commit) {
     const struct state *newest = history_newest(history);
     int64_t version = commit->committed_version;
@@ -336,7 +352,8 @@ const char *history_commit(struct history *history, struct txn *txn, const struc
                      (long long)txn->version);
     struct commit record = {version, order, commit->started, commit->ended, txn->writes};
     for (int i = 0; i < txn->mutation_count; i++) {
-        if (txn->mutations[i].type != FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY)
+        bool is_stamped = txn->mutations[i].type == FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY;
+        if (!is_stamped || is_taken_back(txn, i))
             continue;
         struct text key = stamped(history->arena, txn->mutations[i].key, commit->stamp);
         ranges_add(history->arena, &record.writes, key, text_after(history->arena, key), true);
@@ -665,7 +682,7 @@ static const char *check_limits(const struct call *call, int available) {
         bytes_before_last = bytes;
         bytes += call->rows.array[i].key.length + call->rows.array[i].value.length;
     }
-    bool reached = count == limit || (count && bytes + 8 * count >= bytes_max);
+    bool reached = count == limit || (count && bytes + ROW_BYTES * count >= bytes_max);
     if (count > limit || (count && bytes_before_last >= bytes_max))
         return wrong("%d rows are more than the limits allow", count);
     if (call->more && !reached)
@@ -783,20 +800,31 @@ static void add_range_read(struct arena *arena, struct txn *txn, const struct ra
     add_read(arena, txn, wide_begin, wide_end, false);
 }
 
+/* Where a range read begins or ends. A plain boundary needs no looking for the next key. */
+static struct text edge(const struct place *place) {
+    return place->offset == 1 ? place->key : place->resolved;
+}
+
 /* All that a range read may look at. */
 static void reach(struct arena *arena, const struct range_read *read, struct text *begin,
                   struct text *end) {
-    struct text begin_from, begin_to, end_from, end_to;
-    place_path(arena, &read->begin, &begin_from, &begin_to);
-    place_path(arena, &read->end, &end_from, &end_to);
-    *begin = text_min(text_min(begin_from, end_from), read->begin.resolved);
-    *end = text_max(text_max(begin_to, end_to), read->end.resolved);
+    *begin = text_min(edge(&read->begin), edge(&read->end));
+    *end = text_max(edge(&read->begin), edge(&read->end));
+    const struct place *places[] = {&read->begin, &read->end};
+    for (int i = 0; i < 2; i++) {
+        struct text from, to;
+        if (places[i]->offset == 1)
+            continue;
+        place_path(arena, places[i], &from, &to);
+        *begin = text_min(*begin, from);
+        *end = text_max(*end, to);
+    }
 }
 
 /* A range read that succeeded cannot have come across an unreadable key. */
 static bool crossed_unreadable(const struct txn *txn, const struct range_read *read) {
     const struct call *call = read->call;
-    struct text begin = read->begin.resolved, end = read->end.resolved;
+    struct text begin = edge(&read->begin), end = edge(&read->end);
     if (call->more && call->rows.count) {
         struct text last = call->rows.array[call->rows.count - 1].key;
         if (call->reverse)
