@@ -2,12 +2,13 @@
 /*
  * Atomic operations and versionstamps: what a mutation makes of a value.
  *
- * Two places on a transaction's path come here: src/txn, when a transaction reads a key it has mutated itself, and the
- * engine, when a commit is applied. Both must agree to the byte, so there is one implementation.
+ * Two places on a transaction's path come here: src/txn, when a transaction reads a key it has
+ * mutated itself, and the engine, when a commit is applied. Both must agree to the byte, so there
+ * is one implementation.
  *
- * The numeric operations read byte strings as little-endian integers as wide as the operand: a present value is cut or
- * padded with zero bytes to the operand's length before it is combined. The table gives, for each operation, what a
- * missing key counts as and what an empty operand gives:
+ * The numeric operations read byte strings as little-endian integers as wide as the operand: a
+ * present value is cut or padded with zero bytes to the operand's length before it is combined. The
+ * table gives, for each operation, what a missing key counts as and what an empty operand gives:
  *
  *     operation           missing key      present value P, operand O
  *     add, or, xor, max   empty            fitted(P) op O
@@ -68,14 +69,19 @@ static void add(struct bytes present, struct bytes operand, uint8_t *result) {
     }
 }
 
-static void bitwise(enum mutation_type type, struct bytes present, struct bytes operand, uint8_t *result) {
+static void bitwise(enum mutation_type type, struct bytes present, struct bytes operand,
+                    uint8_t *result) {
     for (size_t i = 0; i < operand.length; i++) {
         uint8_t a = byte_at(present, i), b = operand.data[i];
-        result[i] = type == MUTATION_OR ? (uint8_t)(a | b) : type == MUTATION_XOR ? (uint8_t)(a ^ b) : (uint8_t)(a & b);
+        result[i] = type == MUTATION_OR ? (uint8_t)(a | b) : type == MUTATION_XOR ? (uint8_t)(a ^ b)
+                    : (uint8_t)(a & b);
     }
 }
 
-/* Negative, zero or positive as the present value, fitted to the operand's length, is less, equal or more. */
+/*
+ * Negative, zero or positive as the present value, fitted to the operand's length, is less, equal
+ * or more.
+ */
 static int compare_fitted(struct bytes present, struct bytes operand) {
     for (size_t i = operand.length; i-- > 0;) {
         int difference = (int)byte_at(present, i) - (int)operand.data[i];
@@ -85,7 +91,8 @@ static int compare_fitted(struct bytes present, struct bytes operand) {
     return 0;
 }
 
-static fdb_error_t fit(struct bytes present, size_t length, struct arena *arena, struct bytes *result) {
+static fdb_error_t fit(struct bytes present, size_t length, struct arena *arena,
+                       struct bytes *result) {
     if (present.length >= length) {
         *result = bytes_make(present.data, length);
         return 0;
@@ -100,7 +107,8 @@ static fdb_error_t fit(struct bytes present, size_t length, struct arena *arena,
     return 0;
 }
 
-static fdb_error_t numeric(enum mutation_type type, struct bytes present, struct bytes operand, struct arena *arena,
+static fdb_error_t numeric(enum mutation_type type, struct bytes present, struct bytes operand,
+                           struct arena *arena,
                            struct bytes *result) {
     if (operand.length == 0) {
         *result = operand;
@@ -125,7 +133,8 @@ static fdb_error_t numeric(enum mutation_type type, struct bytes present, struct
     return 0;
 }
 
-static fdb_error_t append(struct bytes present, struct bytes operand, struct arena *arena, struct bytes *result) {
+static fdb_error_t append(struct bytes present, struct bytes operand, struct arena *arena,
+                          struct bytes *result) {
     if (present.length == 0) {
         *result = operand;
         return 0;
@@ -144,7 +153,8 @@ static fdb_error_t append(struct bytes present, struct bytes operand, struct are
 }
 
 /* The operations that treat a missing key unlike an empty value. */
-static fdb_error_t apply_to_optional(enum mutation_type type, const struct bytes *present, struct bytes operand,
+static fdb_error_t apply_to_optional(enum mutation_type type, const struct bytes *present,
+                                     struct bytes operand,
                                      struct arena *arena, struct bytes *result) {
     if (!present) {
         *result = operand;
@@ -164,7 +174,8 @@ static fdb_error_t apply_to_optional(enum mutation_type type, const struct bytes
     }
 }
 
-fdb_error_t mutation_apply(enum mutation_type type, const struct bytes *present, struct bytes operand,
+fdb_error_t mutation_apply(enum mutation_type type, const struct bytes *present,
+                           struct bytes operand,
                            struct arena *arena, struct bytes *result, bool *cleared) {
     assert(mutation_is_atomic(type));
     struct bytes value = present ? *present : BYTES_LITERAL("");

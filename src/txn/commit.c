@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Committing: turning the write map and the read conflicts into one commit_request, and taking the answer.
+ * Committing: turning the write map and the read conflicts into one commit_request, and taking the
+ * answer.
  *
  *     transaction_commit ── nothing written ──────────────────► answered at once, version -1, versionstamp NO_COMMIT_VERSION
  *            │
@@ -8,16 +9,21 @@
  *            │
  *            └── database_commit ── complete ──► version, stamp, conflicting ranges; then versionstamps, watches, the commit itself
  *
- * What is sent, in this order: mutations that left the write map early (see commit_flush), the range clears, then the operations of each key in
- * key order. Clears may come first because the write map already took everything out that they hide.
+ * What is sent, in this order: mutations that left the write map early (see commit_flush), the
+ * range clears, then the operations of each key in key order. Clears may come first because the
+ * write map already took everything out that they hide.
  *
- * The attempt lies in the transaction's arena with all it points to. A reset while it is in flight gives it the arenas (transaction.c); so does nobody else.
+ * The attempt lies in the transaction's arena with all it points to. A reset while it is in flight
+ * gives it the arenas (transaction.c); so does nobody else.
  *
- *   1. At most one attempt is in flight. `commit_started` stays true after the answer, until a reset: a transaction commits once.
- *   2. The completion in an attempt is NULL as soon as anyone has answered it: a cancel, a timeout, the user's fdb_future_cancel.
+ *   1. At most one attempt is in flight. `commit_started` stays true after the answer, until a
+ *      reset: a transaction commits once.
+ *   2. The completion in an attempt is NULL as soon as anyone has answered it: a cancel, a timeout,
+ *      the user's fdb_future_cancel.
  *   3. No lock is held in database_commit, database_drive, and `done`.
  *
- * The size that is compared with the limit is the official one: bytes of keys and values, plus 44 a mutation and 24 a conflict range.
+ * The size that is compared with the limit is the official one: bytes of keys and values, plus 44 a
+ * mutation and 24 a conflict range.
  */
 #include <stddef.h>
 
@@ -26,12 +32,17 @@
 
 enum { MUTATION_COST = 44, RANGE_COST = 24, STAMP_BYTES = 10 };
 
-static const struct key_range ALL_KEYS = {{(const uint8_t *)"", 0}, {(const uint8_t *)"\xff\xff", 2}};
+static const struct key_range ALL_KEYS = {{(const uint8_t *)"", 0}, {(const uint8_t *)"\xff\xff",
+                                                                     2}};
 
 /* --- From the write map to lists --- */
 
-/* Calls for each cleared stretch of `range`: appends it to the mutations, or just counts. Stretches that only own writes interrupt are one. */
-static fdb_error_t flush_clears(struct transaction *transaction, struct key_range range, bool count_only, size_t *count) {
+/*
+ * Calls for each cleared stretch of `range`: appends it to the mutations, or just counts. Stretches
+ * that only own writes interrupt are one.
+ */
+static fdb_error_t flush_clears(struct transaction *transaction, struct key_range range,
+                                bool count_only, size_t *count) {
     struct write_segment segment = write_map_find(&transaction->writes, range.begin);
     struct mutation clear = {MUTATION_CLEAR_RANGE, {NULL, 0}, {NULL, 0}};
     bool open = false;
@@ -42,7 +53,8 @@ static fdb_error_t flush_clears(struct transaction *transaction, struct key_rang
         if (open && !cleared && !inside) {
             ++*count;
             open = false;
-            if (!count_only && !mutation_list_append(&transaction->mutations, &transaction->arena, clear))
+            if (!count_only && !mutation_list_append(&transaction->mutations, &transaction->arena,
+                                                     clear))
                 return ERROR_LARGE_ALLOC_FAILED;
         }
         if (past)
@@ -55,14 +67,16 @@ static fdb_error_t flush_clears(struct transaction *transaction, struct key_rang
         }
         if (write_segment_is_last(segment)) {
             *count += open;
-            if (open && !count_only && !mutation_list_append(&transaction->mutations, &transaction->arena, clear))
+            if (open && !count_only && !mutation_list_append(&transaction->mutations,
+                                                             &transaction->arena, clear))
                 return ERROR_LARGE_ALLOC_FAILED;
             return 0;
         }
     }
 }
 
-static fdb_error_t flush_operations(struct transaction *transaction, const struct write_node *node) {
+static fdb_error_t flush_operations(struct transaction *transaction,
+                                    const struct write_node *node) {
     for (const struct write_operation *op = node->first; op; op = op->next) {
         struct mutation mutation = {op->type, node->key, op->value};
         if (op->type == MUTATION_SET && !op->present)
@@ -114,18 +128,21 @@ fdb_error_t commit_flush(struct transaction *transaction, struct key_range range
     size_t clears;
     flush_clears(transaction, range, true, &clears);
     bool whole = range.begin.length == 0;
-    if (whole && (!mutation_list_reserve(&transaction->mutations, &transaction->arena, map->operation_count + clears) ||
-                  !range_list_reserve(&transaction->write_conflicts, &transaction->arena, map->node_count)))
+    if (whole && (!mutation_list_reserve(&transaction->mutations, &transaction->arena,
+                                         map->operation_count + clears) ||
+                  !range_list_reserve(&transaction->write_conflicts, &transaction->arena,
+                                      map->node_count)))
         return ERROR_LARGE_ALLOC_FAILED;
     fdb_error_t error = clears ? flush_clears(transaction, range, false, &clears) : 0;
     return error ? error : flush_keys(transaction, range);
 }
 
 /*
- * The keys that a versionstamped key can become: with the first stamp after the read version, if there is one, up to the last stamp of all, and no
- * further than the transaction may read.
+ * The keys that a versionstamped key can become: with the first stamp after the read version, if
+ * there is one, up to the last stamp of all, and no further than the transaction may read.
  */
-fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key, struct arena *arena,
+fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key,
+                               struct arena *arena,
                                struct key_range *range) {
     struct bytes body;
     size_t offset;
@@ -138,7 +155,8 @@ fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key
         return ERROR_LARGE_ALLOC_FAILED;
     memcpy(first, body.data, body.length);
     memcpy(last, body.data, body.length);
-    mutation_stamp_write(first + offset, transaction->has_version ? transaction->read_version + 1 : 0, 0);
+    mutation_stamp_write(first + offset, transaction->has_version ? transaction->read_version + 1
+                         : 0, 0);
     memset(last + offset, 0xff, STAMP_BYTES);
     last[body.length] = 0;
     range->begin = bytes_make(first, body.length);
@@ -179,8 +197,10 @@ static fdb_error_t fill(struct transaction *transaction, struct commit_request *
     request->write_conflict_count = transaction->write_conflicts.count;
     request->read_conflicts = reads;
     request->read_conflict_count = key_ranges_merge(reads, transaction->read_conflicts.count);
-    if (transaction->read_conflicts.first == transaction->read_conflicts.last && transaction->read_conflicts.first) {
-        transaction->read_conflicts.first->count = request->read_conflict_count; /* it was merged in place */
+    if (transaction->read_conflicts.first == transaction->read_conflicts.last &&
+        transaction->read_conflicts.first) {
+        /* it was merged in place */
+        transaction->read_conflicts.first->count = request->read_conflict_count;
         transaction->read_conflicts.count = request->read_conflict_count;
     }
     request->size_bytes = request_bytes(request);
@@ -195,17 +215,23 @@ static fdb_error_t fill(struct transaction *transaction, struct commit_request *
     return 0;
 }
 
-/* The read version a commit is checked against. One that was given or is old is looked at even where nothing was read. */
+/*
+ * The read version a commit is checked against. One that was given or is old is looked at even
+ * where nothing was read.
+ */
 static fdb_error_t settle_version(struct transaction *transaction, struct commit_request *request) {
-    if (transaction->has_version && (!transaction->version_checked || !request->read_conflict_count)) {
+    if (transaction->has_version && (!transaction->version_checked ||
+                                     !request->read_conflict_count)) {
         if (transaction->version_checked && transaction->options.causal_write_risky)
             return 0;
-        fdb_error_t error = database_check_read_version(transaction->database, transaction->read_version);
+        fdb_error_t error = database_check_read_version(transaction->database,
+                                                        transaction->read_version);
         if (error)
             return error;
         transaction->version_checked = true;
     }
-    if (request->read_conflict_count && !transaction->has_version) { /* explicit read conflict ranges only */
+    if (request->read_conflict_count &&
+        !transaction->has_version) { /* explicit read conflict ranges only */
         fdb_error_t error = transaction_version(transaction);
         if (error)
             return error;
@@ -248,7 +274,8 @@ static void end_stamps(struct transaction *transaction, fdb_error_t error, struc
         if (at->kind != COMPLETION_STAMP)
             continue;
         if (!error)
-            memcpy(((struct versionstamp_completion *)at)->stamp, transaction->stamp, sizeof transaction->stamp);
+            memcpy(((struct versionstamp_completion *)at)->stamp, transaction->stamp,
+                   sizeof transaction->stamp);
         pending_end(transaction, at, error, ended);
     }
 }
@@ -266,7 +293,8 @@ static void keep_report(struct transaction *transaction, const struct commit_req
         count++;
         bytes += request->read_conflicts[i].begin.length + request->read_conflicts[i].end.length;
     }
-    struct conflict_report *report = memory_allocate(sizeof *report + count * sizeof report->ranges[0] + bytes);
+    struct conflict_report *report = memory_allocate(sizeof *report
+                                                     + count * sizeof report->ranges[0] + bytes);
     if (!report)
         return;
     uint8_t *room = (uint8_t *)&report->ranges[count];
@@ -274,7 +302,8 @@ static void keep_report(struct transaction *transaction, const struct commit_req
     for (size_t i = 0; i < request->read_conflict_count; i++) {
         if (!request->conflicting[i])
             continue;
-        const struct bytes source[2] = {request->read_conflicts[i].begin, request->read_conflicts[i].end};
+        const struct bytes source[2] = {request->read_conflicts[i].begin,
+                                        request->read_conflicts[i].end};
         struct bytes copy[2];
         for (int side = 0; side < 2; side++) {
             if (source[side].length)
@@ -287,8 +316,12 @@ static void keep_report(struct transaction *transaction, const struct commit_req
     transaction->report = report;
 }
 
-/* Ends everything that waited for the commit. The order of `ended` is turned round when it is worked off. */
-static void end_commit(struct transaction *transaction, struct completion *completion, fdb_error_t error,
+/*
+ * Ends everything that waited for the commit. The order of `ended` is turned round when it is
+ * worked off.
+ */
+static void end_commit(struct transaction *transaction, struct completion *completion,
+                       fdb_error_t error,
                        fdb_error_t stamp_error, struct ended *ended) {
     if (completion)
         pending_end(transaction, completion, error, ended);
@@ -322,12 +355,14 @@ static void complete(struct commit_request *request, fdb_error_t error) {
         transaction->attempt = NULL;
         if (!error) {
             transaction->committed_version = request->committed_version;
-            mutation_stamp_write(transaction->stamp, request->committed_version, request->batch_order);
+            mutation_stamp_write(transaction->stamp, request->committed_version,
+                                 request->batch_order);
             transaction->stamp_known = true;
         } else if (error == ERROR_NOT_COMMITTED) {
             keep_report(transaction, request);
         }
-        end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION : 0, &ended);
+        end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION : 0,
+                   &ended);
         os_mutex_unlock(&transaction->lock);
         if (!error)
             watches_hand_over(transaction);
@@ -362,7 +397,8 @@ void transaction_commit(struct transaction *transaction, struct completion *comp
     }
     if (!error)
         transaction->committed_version = -1;
-    end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION : ERROR_NO_COMMIT_VERSION, &ended);
+    end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION
+               : ERROR_NO_COMMIT_VERSION, &ended);
     os_mutex_unlock(&transaction->lock);
     if (!error)
         watches_hand_over(transaction);
@@ -381,7 +417,8 @@ void transaction_drive(struct transaction *transaction) {
 
 void transaction_hurry(struct transaction *transaction) { database_hurry(transaction->database); }
 
-void transaction_get_versionstamp(struct transaction *transaction, struct versionstamp_completion *completion) {
+void transaction_get_versionstamp(struct transaction *transaction,
+                                  struct versionstamp_completion *completion) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     fdb_error_t error = transaction_check(transaction, true, &ended);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Read conflict ranges: what a transaction has read and must not have been changed by others when it commits.
+ * Read conflict ranges: what a transaction has read and must not have been changed by others when
+ * it commits.
  *
- * A read depends on the database only where the transaction's own writes do not decide: of the keys it covered, those that are
- * unmodified and those under an atomic operation that needs the present value. So every range is cut along the write map as it is at the
- * moment of the read; a key that is written later stays in.
+ * A read depends on the database only where the transaction's own writes do not decide: of the keys
+ * it covered, those that are unmodified and those under an atomic operation that needs the present
+ * value. So every range is cut along the write map as it is at the moment of the read; a key that
+ * is written later stays in.
  *
- * Ranges are appended as they come, one entry and one copy of the bytes each (a key and the key after it share their bytes), into an
- * arena of their own. They are sorted and joined when the commit needs them, and whenever their number has doubled since the last time, so that a
+ * Ranges are appended as they come, one entry and one copy of the bytes each (a key and the key
+ * after it share their bytes), into an arena of their own. They are sorted and joined when the
+ * commit needs them, and whenever their number has doubled since the last time, so that a
  * transaction that reads the same keys for ever does not grow for ever.
  *
  *   1. No entry is empty. 2. All bytes lie in read_arena.
@@ -17,10 +20,14 @@
 enum { RANGE_COST = 24, COMPACT_FIRST = 8192 };
 
 static bool copy_into(struct arena *arena, struct key_range *range) {
-    return arena_copy(arena, range->begin, &range->begin) && arena_copy(arena, range->end, &range->end);
+    return arena_copy(arena, range->begin, &range->begin) && arena_copy(arena, range->end,
+            &range->end);
 }
 
-/* Sorts and joins the entries and moves what is left into a new arena. When memory is out, nothing changes. */
+/*
+ * Sorts and joins the entries and moves what is left into a new arena. When memory is out, nothing
+ * changes.
+ */
 static void compact(struct transaction *transaction) {
     struct arena fresh = {0};
     struct range_list list = {0};
@@ -63,7 +70,8 @@ static bool is_last(const struct transaction *transaction, struct bytes key) {
     return range->end.data == range->begin.data && bytes_equal(range->begin, key);
 }
 
-fdb_error_t conflict_add_key(struct transaction *transaction, struct bytes key, enum write_kind kind) {
+fdb_error_t conflict_add_key(struct transaction *transaction, struct bytes key,
+                             enum write_kind kind) {
     if (kind != WRITE_UNMODIFIED && kind != WRITE_DEPENDENT)
         return 0;
     if (!transaction->options.ryw_disabled)
@@ -85,7 +93,8 @@ static fdb_error_t add_piece(struct transaction *transaction, struct key_range r
     return append(transaction, range);
 }
 
-fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes begin, struct bytes end) {
+fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes begin,
+                               struct bytes end) {
     if (bytes_compare(begin, end) >= 0)
         return 0;
     size_t cost = begin.length + end.length + RANGE_COST;

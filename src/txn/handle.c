@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A database as transactions know it: the database itself, the defaults it gives to them, and what they count together.
+ * A database as transactions know it: the database itself, the defaults it gives to them, and what
+ * they count together.
  *
- * Counted: the api holds one reference for an FDBDatabase, every transaction one. The last release closes the database, with one exception.
- * A release may come from inside the database: a commit's answer or a watch that fires can let go of the last transaction, on a thread that
- * closing would wait for. Such a release hands the closing to the loop. handle_enter_callback and handle_leave_callback mark those places, per thread.
+ * Counted: the api holds one reference for an FDBDatabase, every transaction one. The last release
+ * closes the database, with one exception. A release may come from inside the database: a commit's
+ * answer or a watch that fires can let go of the last transaction, on a thread that closing would
+ * wait for. Such a release hands the closing to the loop. handle_enter_callback and
+ * handle_leave_callback mark those places, per thread.
  */
 #include <string.h>
 
@@ -33,7 +36,8 @@ static void free_handle(struct database_handle *handle) {
     memory_free(handle);
 }
 
-fdb_error_t database_handle_create(struct database *database, int api_version, const char *cluster_file_path,
+fdb_error_t database_handle_create(struct database *database, int api_version,
+                                   const char *cluster_file_path,
                                    const char *connection_string, struct database_handle **result) {
     struct database_handle *handle = memory_allocate_zeroed(sizeof *handle);
     if (!handle)
@@ -64,7 +68,8 @@ static void close_now(struct database_handle *handle) {
 }
 
 static void close_later(struct loop_task *task) {
-    close_now((struct database_handle *)((char *)task - offsetof(struct database_handle, close_task)));
+    close_now((struct database_handle *)((char *)task - offsetof(struct database_handle,
+                                                                 close_task)));
 }
 
 void database_handle_release(struct database_handle *handle) {
@@ -78,4 +83,6 @@ void database_handle_release(struct database_handle *handle) {
     loop_post(&handle->close_task);
 }
 
-struct database *database_handle_database(struct database_handle *handle) { return handle->database; }
+struct database *database_handle_database(struct database_handle *handle) {
+    return handle->database;
+}

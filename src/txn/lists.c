@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of ranges and mutations in a transaction's arena. A list is a chain of chunks, each twice as large as the one before, so that
- * appending never moves what is there and a commit of one chunk is sent from where it lies.
+ * Lists of ranges and mutations in a transaction's arena. A list is a chain of chunks, each twice
+ * as large as the one before, so that appending never moves what is there and a commit of one chunk
+ * is sent from where it lies.
  *
  *   1. Only the last chunk has room. `count` is the sum over the chunks.
  *
@@ -25,7 +26,8 @@ bool range_list_reserve(struct range_list *list, struct arena *arena, size_t cou
     if (last && last->capacity - last->count >= count)
         return true;
     size_t capacity = next_capacity(last ? last->capacity : 0, count);
-    struct range_chunk *chunk = arena_allocate(arena, sizeof *chunk + capacity * sizeof chunk->ranges[0]);
+    struct range_chunk *chunk = arena_allocate(arena, sizeof *chunk
+                                               + capacity * sizeof chunk->ranges[0]);
     if (!chunk)
         return false;
     chunk->next = NULL;
@@ -47,7 +49,8 @@ bool range_list_append(struct range_list *list, struct arena *arena, struct key_
     return true;
 }
 
-bool range_list_flatten(const struct range_list *list, struct arena *arena, struct key_range **array) {
+bool range_list_flatten(const struct range_list *list, struct arena *arena,
+                        struct key_range **array) {
     if (!list->first || list->first == list->last) {
         *array = list->first ? list->first->ranges : NULL;
         return true;
@@ -69,7 +72,8 @@ bool mutation_list_reserve(struct mutation_list *list, struct arena *arena, size
     if (last && last->capacity - last->count >= count)
         return true;
     size_t capacity = next_capacity(last ? last->capacity : 0, count);
-    struct mutation_chunk *chunk = arena_allocate(arena, sizeof *chunk + capacity * sizeof chunk->mutations[0]);
+    struct mutation_chunk *chunk = arena_allocate(arena, sizeof *chunk
+                                                  + capacity * sizeof chunk->mutations[0]);
     if (!chunk)
         return false;
     chunk->next = NULL;
@@ -83,7 +87,8 @@ bool mutation_list_reserve(struct mutation_list *list, struct arena *arena, size
     return true;
 }
 
-bool mutation_list_append(struct mutation_list *list, struct arena *arena, struct mutation mutation) {
+bool mutation_list_append(struct mutation_list *list, struct arena *arena,
+                          struct mutation mutation) {
     if (!mutation_list_reserve(list, arena, 1))
         return false;
     list->last->mutations[list->last->count++] = mutation;
@@ -91,7 +96,8 @@ bool mutation_list_append(struct mutation_list *list, struct arena *arena, struc
     return true;
 }
 
-bool mutation_list_flatten(const struct mutation_list *list, struct arena *arena, struct mutation **array) {
+bool mutation_list_flatten(const struct mutation_list *list, struct arena *arena,
+                           struct mutation **array) {
     if (!list->first || list->first == list->last) {
         *array = list->first ? list->first->mutations : NULL;
         return true;

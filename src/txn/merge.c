@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a range as a transaction sees them: the database's, overlaid with the transaction's own writes.
+ * Rows of a range as a transaction sees them: the database's, overlaid with the transaction's own
+ * writes.
  *
- * Where the writes leave a range alone the database's rows go straight to the caller. Otherwise the segments of the write map are walked
- * in the direction of the read:
+ * Where the writes leave a range alone the database's rows go straight to the caller. Otherwise the
+ * segments of the write map are walked in the direction of the read:
  *
  *     unmodified    the database's rows in it pass
- *     cleared       the database's rows in it are skipped; a large stretch is never fetched, reading goes on behind it
+ *     cleared       the database's rows in it are skipped; reading goes on behind it
  *     independent   the own value, if any; the database is not asked
  *     dependent     the own operations applied to the database's row, which may be missing
  *     unreadable    ends the read with ACCESSED_UNREADABLE, unless a limit ended it before
  *
- * The database's rows come in batches into the transaction's scratch rows (`chunk`), each batch twice the last one, starting at the first key that
- * is needed.
+ * The database's rows come in batches into the transaction's scratch rows (`chunk`), each batch
+ * twice the last one, starting at the first key that is needed.
  *
- *   1. A batch is only fetched when its first key is wanted. 2. `index` is the first row of the batch not yet used.
+ *   1. A batch is only fetched when its first key is wanted. 2. `index` is the first row of the
+ *      batch not yet used.
  */
 #include "txn/read.h"
 
@@ -31,7 +33,8 @@ struct merge {
     struct arena scratch;
 };
 
-static bool reached(const struct merge *merge) { return merge->rows_left <= 0 || merge->bytes_left <= 0; }
+static bool reached(const struct merge *merge) { return merge->rows_left <= 0 ||
+                                                merge->bytes_left <= 0; }
 
 static fdb_error_t emit(struct merge *merge, struct bytes key, struct bytes value) {
     if (!rows_append(merge->rows, key, value))
@@ -44,7 +47,10 @@ static fdb_error_t emit(struct merge *merge, struct bytes key, struct bytes valu
 
 /* --- The database's side --- */
 
-/* The next batch: from `bound` (forwards: at least; backwards: below) or from where the last one ended, whichever is further. */
+/*
+ * The next batch: from `bound` (forwards: at least; backwards: below) or from where the last one
+ * ended, whichever is further.
+ */
 static fdb_error_t fetch(struct merge *merge, struct bytes bound) {
     struct transaction *transaction = merge->transaction;
     struct rows *chunk = &transaction->chunk;
@@ -52,7 +58,8 @@ static fdb_error_t fetch(struct merge *merge, struct bytes bound) {
     struct key_range range = merge->request->range;
     if (merge->fetched && chunk->count) {
         struct bytes resume = rows_key(chunk, chunk->count - 1);
-        if (reverse ? !arena_copy(&merge->scratch, resume, &resume) : !key_after(&merge->scratch, resume, &resume))
+        if (reverse ? !arena_copy(&merge->scratch, resume, &resume) : !key_after(&merge->scratch,
+                resume, &resume))
             return ERROR_LARGE_ALLOC_FAILED;
         *(reverse ? &range.end : &range.begin) = resume;
     }
@@ -74,7 +81,8 @@ static fdb_error_t fetch(struct merge *merge, struct bytes bound) {
     if (error)
         return error;
     merge->exhausted = !more;
-    merge->batch_rows = merge->batch_rows * 2 > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : merge->batch_rows * 2;
+    merge->batch_rows = merge->batch_rows * 2 > BATCH_ROWS_MAX ? BATCH_ROWS_MAX
+                        : merge->batch_rows * 2;
     return 0;
 }
 
@@ -125,7 +133,8 @@ static fdb_error_t emit_operation(struct merge *merge, struct write_segment segm
     bool exists;
     if (write_segment_kind(segment) == WRITE_DEPENDENT) {
         int at;
-        fdb_error_t error = peek(merge, merge->request->reverse ? write_segment_end(segment) : key, &at);
+        fdb_error_t error = peek(merge, merge->request->reverse ? write_segment_end(segment) : key,
+                                 &at);
         if (error)
             return error;
         if (at >= 0 && bytes_equal(rows_key(chunk, at), key)) {
@@ -184,7 +193,10 @@ static fdb_error_t walk_backwards(struct merge *merge) {
 
 /* --- Without own writes --- */
 
-/* Cuts `rows` behind the row that reaches the byte limit, which the database counts without ROW_COST. */
+/*
+ * Cuts `rows` behind the row that reaches the byte limit, which the database counts without
+ * ROW_COST.
+ */
 static bool cut_at_bytes(struct rows *rows, int first, int64_t byte_limit) {
     int64_t bytes = 0;
     for (int i = first; i < rows->count; i++) {
@@ -199,7 +211,8 @@ static bool cut_at_bytes(struct rows *rows, int first, int64_t byte_limit) {
     return false;
 }
 
-static fdb_error_t pass_through(struct transaction *transaction, const struct row_request *request, struct rows *rows,
+static fdb_error_t pass_through(struct transaction *transaction, const struct row_request *request,
+                                struct rows *rows,
                                 bool *more) {
     int64_t row_limit = request->row_limit;
     bool by_bytes = request->byte_limit != INT64_MAX;
@@ -229,10 +242,12 @@ static bool touches_writes(const struct transaction *transaction, struct key_ran
     struct write_segment segment = write_map_find(&transaction->writes, range.begin);
     if (write_segment_kind(segment) != WRITE_UNMODIFIED || write_segment_is_unreadable(segment))
         return true;
-    return !write_segment_is_last(segment) && bytes_compare(write_segment_end(segment), range.end) < 0;
+    return !write_segment_is_last(segment) && bytes_compare(write_segment_end(segment),
+                                                            range.end) < 0;
 }
 
-fdb_error_t merge_rows(struct transaction *transaction, const struct row_request *request, struct rows *rows, bool *more) {
+fdb_error_t merge_rows(struct transaction *transaction, const struct row_request *request,
+                       struct rows *rows, bool *more) {
     *more = false;
     if (bytes_compare(request->range.begin, request->range.end) >= 0)
         return 0;

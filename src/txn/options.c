@@ -2,17 +2,19 @@
 /*
  * Options of transactions and databases: every one of FoundationDB's by number and type.
  *
- * One table each. A row gives the number, the kind of value, and what values are allowed; what an option does, if anything, is in the two
- * switches below it. An option that means something only on a cluster (priorities, tags, tracing, replicas) is checked and then forgotten.
+ * One table each. A row gives the number, the kind of value, and what values are allowed; what an
+ * option does, if anything, is in the two switches below it. An option that means something only on
+ * a cluster (priorities, tags, tracing, replicas) is checked and then forgotten.
  *
  *     kind       value
  *     FLAG       none: absent or empty
  *     ANY        ignored: upstream does not look at it
  *     INTEGER    eight bytes, little-endian, within [lowest, highest]
- *     TEXT       bytes, their number within [lowest, highest]; absent is an error unless lowest is -1
+ *     TEXT       bytes, their number within [lowest, highest]; may be absent if lowest is -1
  *
- * An unknown number is INVALID_OPTION, a bad value INVALID_OPTION_VALUE; a few have errors of their own, as upstream. A bad value, besides being returned,
- * is deferred like a bad write (transaction_set_option), for callers who do not look.
+ * An unknown number is INVALID_OPTION, a bad value INVALID_OPTION_VALUE; a few have errors of their
+ * own, as upstream. A bad value, besides being returned, is deferred like a bad write
+ * (transaction_set_option), for callers who do not look.
  *
  * A database option that is a default for transactions holds for those created or reset later.
  */
@@ -126,7 +128,8 @@ void options_defaults(struct transaction_options *options, int api_version) {
 /* --- Checking --- */
 
 /* Looks the option up and checks its value; *number is the value of an INTEGER. */
-static fdb_error_t check(const struct option_row *rows, size_t count, int option, const uint8_t *value, int length,
+static fdb_error_t check(const struct option_row *rows, size_t count, int option,
+                         const uint8_t *value, int length,
                          int64_t *number) {
     const struct option_row *row = rows;
     while (row < rows + count && row->number != option)
@@ -160,12 +163,16 @@ static void apply_simple(struct transaction_options *options, int option, int64_
     switch (option) {
     case FDB_TR_OPTION_CAUSAL_WRITE_RISKY: options->causal_write_risky = true; break;
     case FDB_TR_OPTION_INCLUDE_PORT_IN_ADDRESS: options->include_port = true; break;
-    case FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE: options->next_write_no_conflict = true; break;
+    case FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE:
+        options->next_write_no_conflict = true;
+        break;
     case FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE: options->ryw_disabled = true; break;
     case FDB_TR_OPTION_ACCESS_SYSTEM_KEYS:
         options->read_system_keys = options->write_system_keys = options->raw_access = true;
         break;
-    case FDB_TR_OPTION_READ_SYSTEM_KEYS: options->read_system_keys = options->raw_access = true; break;
+    case FDB_TR_OPTION_READ_SYSTEM_KEYS:
+        options->read_system_keys = options->raw_access = true;
+        break;
     case FDB_TR_OPTION_RAW_ACCESS: options->raw_access = true; break;
     case FDB_TR_OPTION_TIMEOUT: options->timeout_ms = number; break;
     case FDB_TR_OPTION_RETRY_LIMIT: options->retry_limit = number; break;
@@ -181,7 +188,9 @@ static void apply_simple(struct transaction_options *options, int option, int64_
         options->read_only |= !options->lock_aware;
         options->lock_aware = true;
         break;
-    case FDB_TR_OPTION_USED_DURING_COMMIT_PROTECTION_DISABLE: options->commit_protection_disabled = true; break;
+    case FDB_TR_OPTION_USED_DURING_COMMIT_PROTECTION_DISABLE:
+        options->commit_protection_disabled = true;
+        break;
     case FDB_TR_OPTION_REPORT_CONFLICTING_KEYS: options->report_conflicting_keys = true; break;
     case FDB_TR_OPTION_SPECIAL_KEY_SPACE_RELAXED: options->special_relaxed = true; break;
     case FDB_TR_OPTION_SPECIAL_KEY_SPACE_ENABLE_WRITES: options->special_writes = true; break;
@@ -191,7 +200,8 @@ static void apply_simple(struct transaction_options *options, int option, int64_
 }
 
 /* Rules that a table cannot hold. */
-static fdb_error_t check_further(struct transaction *transaction, int option, int length, int64_t number) {
+static fdb_error_t check_further(struct transaction *transaction, int option, int length,
+                                 int64_t number) {
     struct transaction_options *options = &transaction->options;
     switch (option) {
     case FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE:
@@ -224,10 +234,12 @@ static bool lasts(int option) {
            option == FDB_TR_OPTION_MAX_RETRY_DELAY;
 }
 
-fdb_error_t options_set(struct transaction *transaction, int option, const uint8_t *value, int length,
+fdb_error_t options_set(struct transaction *transaction, int option, const uint8_t *value,
+                        int length,
                         struct ended *ended) {
     int64_t number = 0;
-    fdb_error_t error = check(TRANSACTION_OPTIONS, COUNT(TRANSACTION_OPTIONS), option, value, length, &number);
+    fdb_error_t error = check(TRANSACTION_OPTIONS, COUNT(TRANSACTION_OPTIONS), option, value,
+                              length, &number);
     if (!error)
         error = check_further(transaction, option, length, number);
     if (error)
@@ -242,27 +254,33 @@ fdb_error_t options_set(struct transaction *transaction, int option, const uint8
 
 /* --- Databases --- */
 
-/* The transaction option for which a database option is the default; 0 if none that matters here. */
+/*
+ * The transaction option for which a database option is the default; 0 if none that matters here.
+ */
 static int default_for(int option) {
     switch (option) {
     case FDB_DB_OPTION_TRANSACTION_TIMEOUT: return FDB_TR_OPTION_TIMEOUT;
     case FDB_DB_OPTION_TRANSACTION_RETRY_LIMIT: return FDB_TR_OPTION_RETRY_LIMIT;
     case FDB_DB_OPTION_TRANSACTION_MAX_RETRY_DELAY: return FDB_TR_OPTION_MAX_RETRY_DELAY;
     case FDB_DB_OPTION_TRANSACTION_SIZE_LIMIT: return FDB_TR_OPTION_SIZE_LIMIT;
-    case FDB_DB_OPTION_TRANSACTION_INCLUDE_PORT_IN_ADDRESS: return FDB_TR_OPTION_INCLUDE_PORT_IN_ADDRESS;
+    case FDB_DB_OPTION_TRANSACTION_INCLUDE_PORT_IN_ADDRESS:
+        return FDB_TR_OPTION_INCLUDE_PORT_IN_ADDRESS;
     case FDB_DB_OPTION_TRANSACTION_BYPASS_UNREADABLE: return FDB_TR_OPTION_BYPASS_UNREADABLE;
     case FDB_DB_OPTION_TRANSACTION_USED_DURING_COMMIT_PROTECTION_DISABLE:
         return FDB_TR_OPTION_USED_DURING_COMMIT_PROTECTION_DISABLE;
-    case FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS: return FDB_TR_OPTION_REPORT_CONFLICTING_KEYS;
+    case FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS:
+        return FDB_TR_OPTION_REPORT_CONFLICTING_KEYS;
     case FDB_DB_OPTION_SNAPSHOT_RYW_ENABLE: return FDB_TR_OPTION_SNAPSHOT_RYW_ENABLE;
     case FDB_DB_OPTION_SNAPSHOT_RYW_DISABLE: return FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE;
     default: return 0;
     }
 }
 
-fdb_error_t database_handle_set_option(struct database_handle *handle, int option, const uint8_t *value, int length) {
+fdb_error_t database_handle_set_option(struct database_handle *handle, int option,
+                                       const uint8_t *value, int length) {
     int64_t number = 0;
-    fdb_error_t error = check(DATABASE_OPTIONS, COUNT(DATABASE_OPTIONS), option, value, length, &number);
+    fdb_error_t error = check(DATABASE_OPTIONS, COUNT(DATABASE_OPTIONS), option, value, length,
+                              &number);
     if (error)
         return error;
     if (option == FDB_DB_OPTION_TRANSACTION_LOGGING_MAX_FIELD_LENGTH && number == 0)

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading: get, get_key and get_range, with key selectors, limits and the read conflicts they leave.
+ * Reading: get, get_key and get_range, with key selectors, limits and the read conflicts they
+ * leave.
  *
- * A selector (key, or_equal, offset) is first brought into the form (base, offset): base is the key, or the key after it with or_equal.
- * With offset 1 it means "the first key at or after base" and needs no reading where only a boundary is wanted; with n > 1 the n-th such
- * key; with 0 the last key before base; with -n the n-th before that one. It stops at the ends of what the transaction may read: "" and
- * \xff, or \xff\xff with the system key options.
+ * A selector (key, or_equal, offset) is first brought into the form (base, offset): base is the
+ * key, or the key after it with or_equal. With offset 1 it means "the first key at or after base"
+ * and needs no reading where only a boundary is wanted; with n > 1 the n-th such key; with 0 the
+ * last key before base; with -n the n-th before that one. It stops at the ends of what the
+ * transaction may read: "" and \xff, or \xff\xff with the system key options.
  *
- * A range read resolves its selectors, reads the rows between them, and adds one conflict range: from the lowest to the highest key that
- * could have changed the answer, cut short behind the last row where a limit ended the read. The transaction's own writes are then taken out of it.
+ * A range read resolves its selectors, reads the rows between them, and adds one conflict range:
+ * from the lowest to the highest key that could have changed the answer, cut short behind the last
+ * row where a limit ended the read. The transaction's own writes are then taken out of it.
  *
- * Byte limits: each streaming mode stands for one, target_bytes may lower it, and as with a storage server no batch passes 80,000 bytes unless only
- * rows are limited. A row costs its key, its value and 24 bytes; the row that reaches the limit is the last one.
+ * Byte limits: each streaming mode stands for one, target_bytes may lower it, and as with a storage
+ * server no batch passes 80,000 bytes unless only rows are limited. A row costs its key, its value
+ * and 24 bytes; the row that reaches the limit is the last one.
  *
- *   1. No read is answered at a version that database_check_read_version or get_read_version did not approve.
+ *   1. No read is answered at a version that database_check_read_version or get_read_version did
+ *      not approve.
  *   2. A failed read adds no conflict and leaves the caller's outputs alone.
  */
 #include "txn/read.h"
@@ -29,7 +34,8 @@ static bool sees_own_writes(const struct transaction *transaction, bool snapshot
 /* --- Get --- */
 
 /* The value with the transaction's own operations applied. */
-static fdb_error_t get_modified(struct transaction *transaction, struct write_segment segment, struct bytes key,
+static fdb_error_t get_modified(struct transaction *transaction, struct write_segment segment,
+                                struct bytes key,
                                 struct arena *arena, struct bytes *value, bool *present) {
     if (write_segment_is_unreadable(segment) && !transaction->options.bypass_unreadable)
         return ERROR_ACCESSED_UNREADABLE;
@@ -43,12 +49,14 @@ static fdb_error_t get_modified(struct transaction *transaction, struct write_se
     if (kind != WRITE_INDEPENDENT) {
         fdb_error_t error = transaction_version(transaction);
         if (!error)
-            error = database_get(transaction->database, transaction->read_version, key, arena, &base, &exists);
+            error = database_get(transaction->database, transaction->read_version, key, arena,
+                                 &base, &exists);
         if (error)
             return error;
     }
     if (kind != WRITE_UNMODIFIED) {
-        fdb_error_t error = write_segment_apply(segment, exists ? &base : NULL, arena, &base, &exists);
+        fdb_error_t error = write_segment_apply(segment, exists ? &base : NULL, arena, &base,
+                                                &exists);
         if (error)
             return error;
         if (exists && !arena_copy(arena, base, &base))
@@ -60,7 +68,8 @@ static fdb_error_t get_modified(struct transaction *transaction, struct write_se
     return 0;
 }
 
-fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool snapshot, struct arena *arena,
+fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool snapshot,
+                       struct arena *arena,
                        struct bytes *value, bool *present) {
     enum write_kind kind = WRITE_UNMODIFIED;
     fdb_error_t error;
@@ -72,44 +81,50 @@ fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool s
     } else {
         error = transaction_version(transaction);
         if (!error)
-            error = database_get(transaction->database, transaction->read_version, key, arena, value, present);
+            error = database_get(transaction->database, transaction->read_version, key, arena,
+                                 value, present);
     }
     if (!error && !snapshot)
         error = conflict_add_key(transaction, key, kind);
     return error;
 }
 
-/* What may be asked about a key that begins with \xff. True: *answer is final. */
-static bool get_is_decided(struct transaction *transaction, struct bytes key, struct arena *arena, struct bytes *value,
-                           bool *present, fdb_error_t *answer) {
-    bool special = transaction->api_version >= 630 ? key_is_special(key)
-                                                   : bytes_equal(key, BYTES_LITERAL("\xff\xff/status/json")) ||
-                                                         bytes_equal(key, BYTES_LITERAL("\xff\xff/cluster_file_path")) ||
-                                                         bytes_equal(key, BYTES_LITERAL("\xff\xff/connection_string"));
-    if (!special)
-        return false;
-    *answer = transaction->deferred_error ? transaction->deferred_error
-              : transaction->reset_error  ? transaction->reset_error
-                                          : special_get(transaction, key, arena, value, present);
-    return true;
+/* Whether a get is a question to the client: before API version 630 only three keys were. */
+static bool is_special_get(const struct transaction *transaction, struct bytes key) {
+    if (transaction->api_version >= 630)
+        return key_is_special(key);
+    return bytes_equal(key, BYTES_LITERAL("\xff\xff/status/json")) ||
+           bytes_equal(key, BYTES_LITERAL("\xff\xff/cluster_file_path")) ||
+           bytes_equal(key, BYTES_LITERAL("\xff\xff/connection_string"));
 }
 
-fdb_error_t transaction_get(struct transaction *transaction, struct bytes key, bool snapshot, struct arena *arena,
-                            struct bytes *value, bool *present) {
+/* Such a question may be asked during and after a commit. */
+static fdb_error_t get_special(struct transaction *transaction, struct bytes key,
+                               struct arena *arena, struct bytes *value, bool *present,
+                               struct ended *ended) {
+    fdb_error_t error = transaction_check(transaction, false, ended);
+    return error ? error : special_get(transaction, key, arena, value, present);
+}
+
+fdb_error_t transaction_get(struct transaction *transaction, struct bytes key, bool snapshot,
+                            struct arena *arena, struct bytes *value, bool *present) {
     struct ended ended = {0};
     fdb_error_t error = 0;
     bool system = key.length && key.data[0] == 0xff;
     os_mutex_lock(&transaction->lock);
-    if (system && get_is_decided(transaction, key, arena, value, present, &error)) {
+    if (system && is_special_get(transaction, key)) {
+        error = get_special(transaction, key, arena, value, present, &ended);
         os_mutex_unlock(&transaction->lock);
+        finish_all(&ended);
         return error;
     }
     if (transaction->troubled)
         error = transaction_check(transaction, true, &ended);
-    if (!error && system && bytes_compare(key, key_max_read(transaction)) >= 0 && !key_is_metadata_version(key))
+    if (!error && system && bytes_compare(key, key_max_read(transaction)) >= 0 &&
+        !key_is_metadata_version(key))
         error = ERROR_KEY_OUTSIDE_LEGAL_RANGE;
     if (!error && key.length > KEY_BYTES_MAX && key.length > key_bytes_max(key, true))
-        *present = false;
+        *present = false; /* no key is as long */
     else if (!error)
         error = read_value(transaction, key, snapshot, arena, value, present);
     os_mutex_unlock(&transaction->lock);
@@ -147,7 +162,8 @@ struct selector {
     int64_t offset;
 };
 
-static fdb_error_t simplify(struct keys *keys, struct key_selector selector, struct selector *simple) {
+static fdb_error_t simplify(struct keys *keys, struct key_selector selector,
+                            struct selector *simple) {
     simple->base = selector.key;
     simple->offset = selector.offset;
     if (selector.or_equal && !keep_key(keys, selector.key, true, &simple->base))
@@ -156,13 +172,15 @@ static fdb_error_t simplify(struct keys *keys, struct key_selector selector, str
 }
 
 /*
- * Looks for the `wanted`-th key at or after `base`, or backwards before it. *found is how many there were, at most `wanted`; if all,
- * *key is the last of them, kept in `keys`.
+ * Looks for the `wanted`-th key at or after `base`, or backwards before it. *found is how many
+ * there were, at most `wanted`; if all, *key is the last of them, kept in `keys`.
  */
-static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys, struct bytes base, int64_t wanted,
+static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys, struct bytes base,
+                              int64_t wanted,
                               bool reverse, bool merge, int64_t *found, struct bytes *key) {
     struct bytes max = key_max_read(transaction);
-    struct row_request request = {.range = {base, max}, .byte_limit = INT64_MAX, .reverse = reverse, .merge = merge};
+    struct row_request request = {.range = {base, max}, .byte_limit = INT64_MAX, .reverse = reverse,
+                                  .merge = merge};
     if (reverse)
         request.range = (struct key_range){BYTES_LITERAL(""), bytes_min(base, max)};
     int64_t so_far = 0;
@@ -189,7 +207,8 @@ static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys
     }
 }
 
-fdb_error_t transaction_get_key(struct transaction *transaction, struct key_selector selector, bool snapshot,
+fdb_error_t transaction_get_key(struct transaction *transaction, struct key_selector selector,
+                                bool snapshot,
                                 struct arena *arena, struct bytes *key) {
     struct ended ended = {0};
     struct keys keys;
@@ -208,7 +227,8 @@ fdb_error_t transaction_get_key(struct transaction *transaction, struct key_sele
         bool reverse = simple.offset <= 0;
         int64_t wanted = reverse ? 1 - simple.offset : simple.offset;
         transaction->used = true;
-        error = count_keys(transaction, &keys, simple.base, wanted, reverse, sees_own_writes(transaction, snapshot), &found,
+        error = count_keys(transaction, &keys, simple.base, wanted, reverse,
+                           sees_own_writes(transaction, snapshot), &found,
                            &result);
         if (!error && found < wanted)
             result = reverse ? BYTES_LITERAL("") : key_max_read(transaction);
@@ -237,7 +257,8 @@ struct resolved {
     bool over_begin, over_end;
 };
 
-static fdb_error_t resolve(struct transaction *transaction, struct keys *keys, struct selector selector, bool merge,
+static fdb_error_t resolve(struct transaction *transaction, struct keys *keys,
+                           struct selector selector, bool merge,
                            struct resolved *resolved) {
     *resolved = (struct resolved){.key = selector.base, .rest = 1};
     if (selector.offset == 1)
@@ -245,7 +266,8 @@ static fdb_error_t resolve(struct transaction *transaction, struct keys *keys, s
     bool reverse = selector.offset < 1;
     int64_t wanted = reverse ? 1 - selector.offset : selector.offset, found;
     fdb_error_t error =
-        count_keys(transaction, keys, selector.base, wanted, reverse, merge, &found, &resolved->key);
+        count_keys(transaction, keys, selector.base, wanted, reverse, merge, &found,
+                   &resolved->key);
     if (error || found == wanted)
         return error;
     resolved->key = reverse ? BYTES_LITERAL("") : key_max_read(transaction);
@@ -353,12 +375,15 @@ static fdb_error_t read_range(struct range_read *read, struct rows *rows, bool *
 }
 
 /* The limits that the arguments stand for; INT64_MAX where there is none. */
-static fdb_error_t parse_limits(const struct range_arguments *arguments, int64_t *row_limit, int64_t *byte_limit) {
+static fdb_error_t parse_limits(const struct range_arguments *arguments, int64_t *row_limit,
+                                int64_t *byte_limit) {
     static const int mode_bytes[] = {-1, 256, 1000, 4096, 80000};
-    static const int iteration_bytes[] = {4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80000, 120000};
+    static const int iteration_bytes[] = {4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984,
+                                          80000, 120000};
     int limit = arguments->limit ? arguments->limit : -1;
     int bytes = arguments->target_bytes ? arguments->target_bytes : -1;
-    int mode = arguments->mode == FDB_STREAMING_MODE_WANT_ALL ? FDB_STREAMING_MODE_SERIAL : arguments->mode;
+    int mode = arguments->mode == FDB_STREAMING_MODE_WANT_ALL ? FDB_STREAMING_MODE_SERIAL
+               : arguments->mode;
     int by_mode;
     if (limit == -1 && bytes == -1 && mode == FDB_STREAMING_MODE_EXACT)
         return ERROR_EXACT_MODE_WITHOUT_LIMITS;
@@ -366,7 +391,8 @@ static fdb_error_t parse_limits(const struct range_arguments *arguments, int64_t
         if (arguments->iteration <= 0)
             return ERROR_CLIENT_INVALID_OPERATION;
         int steps = (int)(sizeof iteration_bytes / sizeof iteration_bytes[0]);
-        by_mode = iteration_bytes[(arguments->iteration < steps ? arguments->iteration : steps) - 1];
+        by_mode = iteration_bytes[(arguments->iteration < steps ? arguments->iteration
+                                   : steps) - 1];
     } else if (mode >= FDB_STREAMING_MODE_EXACT && mode <= FDB_STREAMING_MODE_SERIAL) {
         by_mode = mode_bytes[mode];
     } else {
@@ -379,13 +405,15 @@ static fdb_error_t parse_limits(const struct range_arguments *arguments, int64_t
     return 0;
 }
 
-static bool is_special_range(const struct transaction *transaction, const struct range_arguments *arguments) {
+static bool is_special_range(const struct transaction *transaction,
+                             const struct range_arguments *arguments) {
     return transaction->api_version >= 630 && key_is_special(arguments->begin.key) &&
            bytes_compare(arguments->end.key, BYTES_LITERAL("\xff\xff")) >= 0 &&
            bytes_compare(arguments->end.key, BYTES_LITERAL("\xff\xff\xff")) <= 0;
 }
 
-static fdb_error_t get_range(struct range_read *read, const struct range_arguments *arguments, struct rows *rows,
+static fdb_error_t get_range(struct range_read *read, const struct range_arguments *arguments,
+                             struct rows *rows,
                              bool *more, struct ended *ended) {
     struct transaction *transaction = read->transaction;
     bool special = is_special_range(transaction, arguments);
@@ -394,26 +422,30 @@ static fdb_error_t get_range(struct range_read *read, const struct range_argumen
         return error;
     struct bytes max = key_max_read(transaction);
     if (!special &&
-        (bytes_compare(arguments->begin.key, max) > 0 || bytes_compare(arguments->end.key, max) > 0))
+        (bytes_compare(arguments->begin.key, max) > 0 || bytes_compare(arguments->end.key,
+                max) > 0))
         return ERROR_KEY_OUTSIDE_LEGAL_RANGE;
     if (read->row_limit < 1 || read->byte_limit < 0)
         return ERROR_RANGE_LIMITS_INVALID;
     if (special)
-        return special_get_range(transaction, arguments->begin, arguments->end, read->row_limit, read->byte_limit,
+        return special_get_range(transaction, arguments->begin, arguments->end, read->row_limit,
+                                 read->byte_limit,
                                  read->reverse, rows, more);
     if (read->byte_limit != INT64_MAX && read->byte_limit > BATCH_BYTES_MAX)
         read->byte_limit = BATCH_BYTES_MAX;
     if ((error = simplify(&read->keys, arguments->begin, &read->begin)) != 0 ||
         (error = simplify(&read->keys, arguments->end, &read->end)) != 0)
         return error;
-    if (read->begin.offset >= read->end.offset && bytes_compare(read->begin.base, read->end.base) >= 0) {
+    if (read->begin.offset >= read->end.offset && bytes_compare(read->begin.base,
+                                                                read->end.base) >= 0) {
         *more = false;
         return 0;
     }
     return read_range(read, rows, more);
 }
 
-fdb_error_t transaction_get_range(struct transaction *transaction, const struct range_arguments *arguments,
+fdb_error_t transaction_get_range(struct transaction *transaction,
+                                  const struct range_arguments *arguments,
                                   struct rows *rows, bool *more) {
     struct ended ended = {0};
     struct range_read read;
@@ -437,7 +469,8 @@ fdb_error_t transaction_get_range(struct transaction *transaction, const struct 
 
 /* --- Sizes and places --- */
 
-fdb_error_t transaction_get_estimated_range_size(struct transaction *transaction, struct bytes begin, struct bytes end,
+fdb_error_t transaction_get_estimated_range_size(struct transaction *transaction,
+                                                 struct bytes begin, struct bytes end,
                                                  int64_t *bytes) {
     if (bytes_compare(begin, end) > 0)
         return ERROR_INVERTED_RANGE;
@@ -452,11 +485,14 @@ fdb_error_t transaction_get_estimated_range_size(struct transaction *transaction
 }
 
 /* Walks the range and notes a key each time that many bytes lie behind it. */
-static fdb_error_t split(struct transaction *transaction, struct key_range range, int64_t chunk_bytes, struct rows *keys) {
-    struct row_request request = {.range = range, .row_limit = RESOLVE_ROWS_MAX, .byte_limit = INT64_MAX};
+static fdb_error_t split(struct transaction *transaction, struct key_range range,
+                         int64_t chunk_bytes, struct rows *keys) {
+    struct row_request request = {.range = range, .row_limit = RESOLVE_ROWS_MAX,
+                                  .byte_limit = INT64_MAX};
     struct rows *rows = &transaction->found;
     struct arena arena = {0};
-    fdb_error_t error = rows_append(keys, range.begin, BYTES_LITERAL("")) ? 0 : ERROR_LARGE_ALLOC_FAILED;
+    fdb_error_t error = rows_append(keys, range.begin, BYTES_LITERAL("")) ? 0
+                        : ERROR_LARGE_ALLOC_FAILED;
     int64_t bytes = 0;
     for (bool more = true; more && !error;) {
         rows_clear(rows);
@@ -464,12 +500,14 @@ static fdb_error_t split(struct transaction *transaction, struct key_range range
         for (int i = 0; !error && i < rows->count; i++) {
             if (bytes >= chunk_bytes) {
                 bytes = 0;
-                error = rows_append(keys, rows_key(rows, i), BYTES_LITERAL("")) ? 0 : ERROR_LARGE_ALLOC_FAILED;
+                error = rows_append(keys, rows_key(rows, i), BYTES_LITERAL("")) ? 0
+                        : ERROR_LARGE_ALLOC_FAILED;
             }
             bytes += (int64_t)(rows_key(rows, i).length + rows_value(rows, i).length);
         }
         arena_reset(&arena);
-        if (!error && more && !key_after(&arena, rows_key(rows, rows->count - 1), &request.range.begin))
+        if (!error && more && !key_after(&arena, rows_key(rows, rows->count - 1),
+                                         &request.range.begin))
             error = ERROR_LARGE_ALLOC_FAILED;
     }
     if (!error && !rows_append(keys, range.end, BYTES_LITERAL("")))
@@ -478,7 +516,8 @@ static fdb_error_t split(struct transaction *transaction, struct key_range range
     return error;
 }
 
-fdb_error_t transaction_get_range_split_points(struct transaction *transaction, struct bytes begin, struct bytes end,
+fdb_error_t transaction_get_range_split_points(struct transaction *transaction, struct bytes begin,
+                                               struct bytes end,
                                                int64_t chunk_bytes, struct rows *keys) {
     if (bytes_compare(begin, end) > 0)
         return ERROR_INVERTED_RANGE;
@@ -499,7 +538,8 @@ fdb_error_t transaction_get_range_split_points(struct transaction *transaction, 
     return error;
 }
 
-fdb_error_t transaction_get_addresses_for_key(struct transaction *transaction, struct bytes key, struct arena *arena,
+fdb_error_t transaction_get_addresses_for_key(struct transaction *transaction, struct bytes key,
+                                              struct arena *arena,
                                               const char ***addresses, int *count) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);

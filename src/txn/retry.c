@@ -2,19 +2,23 @@
 /*
  * Retrying and running out of time.
  *
- * on_error decides which errors a retry loop may go round on. For those it waits, resets what the transaction did and
- * completes with success; the options that are meant to last (timeout, retry limit, longest delay, and the database's defaults) stay, and
- * time goes on counting from the transaction's creation or last reset. For any other error, or when the retry limit is reached, it completes with that error and, from
- * API version 610 on, leaves the transaction cancelled.
+ * on_error decides which errors a retry loop may go round on. For those it waits, resets what the
+ * transaction did and completes with success; the options that are meant to last (timeout, retry
+ * limit, longest delay, and the database's defaults) stay, and time goes on counting from the
+ * transaction's creation or last reset. For any other error, or when the retry limit is reached, it
+ * completes with that error and, from API version 610 on, leaves the transaction cancelled.
  *
- * The wait is a random share of the backoff, which starts at 10 ms and doubles with each retry up to the longest delay (a second unless set). An
- * old or future read version waits a fixed 10 ms at most: the next version will do.
+ * The wait is a random share of the backoff, which starts at 10 ms and doubles with each retry up
+ * to the longest delay (a second unless set). An old or future read version waits a fixed 10 ms at
+ * most: the next version will do.
  *
- * A timeout is a timer on the loop, and a look at the clock in each call, so that it holds even where the loop is late. It fails the transaction and every
- * completion it has pending; only reset brings it back.
+ * A timeout is a timer on the loop, and a look at the clock in each call, so that it holds even
+ * where the loop is late. It fails the transaction and every completion it has pending; only reset
+ * brings it back.
  *
  *   1. A timer that is set holds a reference on the transaction, and so does an expiry under way.
- *   2. Timers are set and cancelled under the lock. An expiry that finds its deadline moved does nothing.
+ *   2. Timers are set and cancelled under the lock. An expiry that finds its deadline moved does
+ *      nothing.
  */
 #include <stddef.h>
 
@@ -29,7 +33,8 @@ enum {
 
 /* --- Timers --- */
 
-static void set_timer(struct transaction *transaction, struct loop_timer *timer, int64_t deadline_us) {
+static void set_timer(struct transaction *transaction, struct loop_timer *timer,
+                      int64_t deadline_us) {
     if (!loop_timer_cancel(timer))
         retain_memory(transaction);
     loop_timer_set(timer, deadline_us);
@@ -45,7 +50,8 @@ static void timeout_expire(struct loop_timer *timer) {
         (struct transaction *)((char *)timer - offsetof(struct transaction, timeout_timer));
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
-    if (transaction->deadline_us && !transaction->destroyed && os_clock_us() >= transaction->deadline_us)
+    if (transaction->deadline_us && !transaction->destroyed &&
+        os_clock_us() >= transaction->deadline_us)
         transaction_fail(transaction, ERROR_TRANSACTION_TIMED_OUT, &ended);
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
@@ -59,7 +65,8 @@ static void begin_anew(struct transaction *transaction, struct ended *ended) {
 }
 
 static void retry_expire(struct loop_timer *timer) {
-    struct transaction *transaction = (struct transaction *)((char *)timer - offsetof(struct transaction, retry_timer));
+    struct transaction *transaction =
+        (struct transaction *)((char *)timer - offsetof(struct transaction, retry_timer));
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     if (transaction->retry && os_clock_us() >= transaction->retry_deadline_us)
@@ -102,8 +109,10 @@ void timeout_apply(struct transaction *transaction, struct ended *ended) {
 /* --- on_error --- */
 
 static bool lacks_resources(fdb_error_t error) {
-    return error == ERROR_COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED || error == ERROR_GRV_PROXY_MEMORY_LIMIT_EXCEEDED ||
-           error == ERROR_TRANSACTION_THROTTLED_HOT_SHARD || error == ERROR_TRANSACTION_REJECTED_RANGE_LOCKED;
+    return error == ERROR_COMMIT_PROXY_MEMORY_LIMIT_EXCEEDED ||
+           error == ERROR_GRV_PROXY_MEMORY_LIMIT_EXCEEDED ||
+           error == ERROR_TRANSACTION_THROTTLED_HOT_SHARD ||
+               error == ERROR_TRANSACTION_REJECTED_RANGE_LOCKED;
 }
 
 static bool has_old_version(fdb_error_t error) {
@@ -129,7 +138,8 @@ static bool is_retryable(fdb_error_t error) {
 /* Between 0 and 1; need not be good, must differ between transactions. */
 static double random_share(const struct transaction *transaction) {
     static _Atomic uint64_t counter;
-    uint64_t x = atomic_fetch_add(&counter, 0x9e3779b97f4a7c15u) ^ (uint64_t)(uintptr_t)transaction ^
+    uint64_t x = atomic_fetch_add(&counter,
+                                  0x9e3779b97f4a7c15u) ^ (uint64_t)(uintptr_t)transaction ^
                  (uint64_t)os_clock_us() << 17;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
@@ -170,7 +180,8 @@ static bool count_retry(struct transaction *transaction) {
     return transaction->retries++ < limit || limit == -1;
 }
 
-static void wait_and_retry(struct transaction *transaction, fdb_error_t error, struct completion *completion,
+static void wait_and_retry(struct transaction *transaction, fdb_error_t error,
+                           struct completion *completion,
                            struct ended *ended) {
     int64_t wait_us = delay_us(transaction, error);
     pending_add(transaction, completion, COMPLETION_RETRY);
@@ -186,7 +197,8 @@ static void wait_and_retry(struct transaction *transaction, fdb_error_t error, s
     set_timer(transaction, &transaction->retry_timer, transaction->retry_deadline_us);
 }
 
-void transaction_on_error(struct transaction *transaction, fdb_error_t error, struct completion *completion) {
+void transaction_on_error(struct transaction *transaction, fdb_error_t error,
+                          struct completion *completion) {
     struct ended ended = {0};
     fdb_error_t answer = 0;
     os_mutex_lock(&transaction->lock);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of src/txn share: the transaction itself, its options, its lists. Nothing outside this folder includes it.
+ * What the files of src/txn share: the transaction itself, its options, its lists. Nothing outside
+ * this folder includes it.
  *
- * Lock order: transaction, then handle. Neither is held while a completion's `done` or the database's commit, drive or unwatch
- * runs: whoever ends completions collects them in a list under the lock and calls finish_all after it.
+ * Lock order: transaction, then handle. Neither is held while a completion's `done` or the
+ * database's commit, drive or unwatch runs: whoever ends completions collects them in a list under
+ * the lock and calls finish_all after it.
  */
 #ifndef KEEL_TXN_STATE_H
 #define KEEL_TXN_STATE_H
@@ -17,7 +19,10 @@
 
 /* --- Options --- */
 
-/* The options in force. A transaction has two: `base`, what an on_error goes back to, and `options`, what holds now. */
+/*
+ * The options in force. A transaction has two: `base`, what an on_error goes back to, and
+ * `options`, what holds now.
+ */
 struct transaction_options {
     int64_t timeout_ms;       /* 0: none */
     int64_t retry_limit;      /* -1: none */
@@ -54,7 +59,10 @@ void options_defaults(struct transaction_options *options, int api_version);
 
 /* --- Lists in an arena: lists.c --- */
 
-/* Growing arrays of conflict ranges and mutations, in chunks that double: appending copies nothing that is there. */
+/*
+ * Growing arrays of conflict ranges and mutations, in chunks that double: appending copies nothing
+ * that is there.
+ */
 struct range_chunk {
     struct range_chunk *next;
     size_t count, capacity;
@@ -76,19 +84,25 @@ struct mutation_list {
 
 bool range_list_reserve(struct range_list *list, struct arena *arena, size_t count);
 bool range_list_append(struct range_list *list, struct arena *arena, struct key_range range);
-bool range_list_flatten(const struct range_list *list, struct arena *arena, struct key_range **array);
+bool range_list_flatten(const struct range_list *list, struct arena *arena,
+                        struct key_range **array);
 bool mutation_list_reserve(struct mutation_list *list, struct arena *arena, size_t count);
-bool mutation_list_append(struct mutation_list *list, struct arena *arena, struct mutation mutation);
-bool mutation_list_flatten(const struct mutation_list *list, struct arena *arena, struct mutation **array);
+bool mutation_list_append(struct mutation_list *list, struct arena *arena,
+                          struct mutation mutation);
+bool mutation_list_flatten(const struct mutation_list *list, struct arena *arena,
+                           struct mutation **array);
 
-/* Sorts ranges by where they begin and joins those that overlap or touch; returns how many are left. */
+/*
+ * Sorts ranges by where they begin and joins those that overlap or touch; returns how many are
+ * left.
+ */
 size_t key_ranges_merge(struct key_range *ranges, size_t count);
 
 /* --- A commit on its way --- */
 
 /*
- * Lies in the transaction's own arena. When the transaction is reset before the answer, it takes the arenas over and frees them
- * with itself.
+ * Lies in the transaction's own arena. When the transaction is reset before the answer, it takes
+ * the arenas over and frees them with itself.
  */
 struct commit_attempt {
     struct commit_request request;
@@ -103,7 +117,8 @@ struct commit_attempt {
 enum watch_state {
     WATCH_WAITING, /* its transaction is not committed yet */
     WATCH_READY,   /* committed, about to be handed to the database */
-    WATCH_HELD,    /* some thread is between the lock and the database with it: that thread frees it */
+    WATCH_HELD,
+        /* some thread is between the lock and the database with it: that thread frees it */
     WATCH_SET,     /* the database holds it, and a reference on the transaction for it */
     WATCH_FIRED,   /* fired while held */
 };
@@ -140,7 +155,7 @@ struct transaction {
     bool has_version;     /* a read version is set or was obtained */
     bool version_checked; /* and can be read at */
     fdb_error_t deferred_error; /* of a call that returns nothing */
-    fdb_error_t reset_error;    /* cancelled, timed out, used during commit: every call fails until a reset */
+    fdb_error_t reset_error;    /* cancelled, timed out, ...: every call fails until a reset */
 
     int64_t read_version;
     int64_t committed_version;
@@ -175,7 +190,8 @@ struct transaction {
     int64_t retry_deadline_us;
 };
 
-enum completion_kind { COMPLETION_NONE, COMPLETION_COMMIT, COMPLETION_STAMP, COMPLETION_RETRY, COMPLETION_WATCH };
+enum completion_kind { COMPLETION_NONE, COMPLETION_COMMIT, COMPLETION_STAMP, COMPLETION_RETRY,
+                      COMPLETION_WATCH };
 
 /* Completions to be ended once the lock is given back. */
 struct ended {
@@ -184,8 +200,10 @@ struct ended {
 };
 
 /* transaction.c */
-void pending_add(struct transaction *transaction, struct completion *completion, enum completion_kind kind);
-void pending_end(struct transaction *transaction, struct completion *completion, fdb_error_t error, struct ended *ended);
+void pending_add(struct transaction *transaction, struct completion *completion,
+                 enum completion_kind kind);
+void pending_end(struct transaction *transaction, struct completion *completion, fdb_error_t error,
+                 struct ended *ended);
 void pending_end_all(struct transaction *transaction, fdb_error_t error, struct ended *ended);
 void completion_collect(struct completion *completion, fdb_error_t error, struct ended *ended);
 void finish_all(struct ended *ended);
@@ -193,12 +211,16 @@ void finish_one(struct completion *completion, fdb_error_t error);
 void transaction_fail(struct transaction *transaction, fdb_error_t error, struct ended *ended);
 void transaction_clear_state(struct transaction *transaction, struct ended *ended);
 void transaction_defer(struct transaction *transaction, fdb_error_t error);
-fdb_error_t transaction_check(struct transaction *transaction, bool also_commit, struct ended *ended);
+fdb_error_t transaction_check(struct transaction *transaction, bool also_commit,
+                              struct ended *ended);
 bool transaction_used_during_commit(struct transaction *transaction, struct ended *ended);
 fdb_error_t transaction_version(struct transaction *transaction);
 void retain_memory(struct transaction *transaction);
 
-/* A few calls must not close the database they were called by: the last release inside such a call is put off. */
+/*
+ * A few calls must not close the database they were called by: the last release inside such a call
+ * is put off.
+ */
 void handle_enter_callback(void);
 void handle_leave_callback(void);
 
@@ -213,20 +235,25 @@ bool key_is_special(struct bytes key);
 bool key_after(struct arena *arena, struct bytes key, struct bytes *after);
 
 /* conflict_ranges.c: what a read adds, minus what the transaction's own writes decide. */
-fdb_error_t conflict_add_key(struct transaction *transaction, struct bytes key, enum write_kind kind);
-fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes begin, struct bytes end);
+fdb_error_t conflict_add_key(struct transaction *transaction, struct bytes key,
+                             enum write_kind kind);
+fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes begin,
+                               struct bytes end);
 
 /* commit.c */
 fdb_error_t commit_flush(struct transaction *transaction, struct key_range range);
-fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key, struct arena *arena,
+fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key,
+                               struct arena *arena,
                                struct key_range *range);
 
 /* read.c */
-fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool snapshot, struct arena *arena,
+fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool snapshot,
+                       struct arena *arena,
                        struct bytes *value, bool *present);
 
 /* watch.c */
-void watches_fire_written(struct transaction *transaction, struct key_range range, bool known, const struct bytes *value,
+void watches_fire_written(struct transaction *transaction, struct key_range range, bool known,
+                          const struct bytes *value,
                           struct ended *ended);
 void watches_end(struct transaction *transaction, fdb_error_t error, struct ended *ended);
 void watches_make_ready(struct transaction *transaction);
@@ -240,17 +267,22 @@ void timers_stop(struct transaction *transaction);
 void retry_cancel(struct transaction *transaction, struct ended *ended);
 
 /* options.c */
-fdb_error_t options_set(struct transaction *transaction, int option, const uint8_t *value, int length,
+fdb_error_t options_set(struct transaction *transaction, int option, const uint8_t *value,
+                        int length,
                         struct ended *ended);
 
 /* special_keys.c; all under the transaction's lock */
-fdb_error_t special_get(struct transaction *transaction, struct bytes key, struct arena *arena, struct bytes *value,
+fdb_error_t special_get(struct transaction *transaction, struct bytes key, struct arena *arena,
+                        struct bytes *value,
                         bool *present);
-fdb_error_t special_get_range(struct transaction *transaction, struct key_selector begin, struct key_selector end,
-                              int64_t row_limit, int64_t byte_limit, bool reverse, struct rows *rows, bool *more);
+fdb_error_t special_get_range(struct transaction *transaction, struct key_selector begin,
+                              struct key_selector end,
+                              int64_t row_limit, int64_t byte_limit, bool reverse,
+                                  struct rows *rows, bool *more);
 fdb_error_t special_write(struct transaction *transaction, struct bytes begin, struct bytes end);
 
 /* status.c: the status document of an embedded database, as JSON. */
-fdb_error_t status_document(struct database_handle *handle, struct arena *arena, struct bytes *document);
+fdb_error_t status_document(struct database_handle *handle, struct arena *arena,
+                            struct bytes *document);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a transaction: creating, failing, resetting and destroying it, its read version, and the completions that wait on it.
+ * The life of a transaction: creating, failing, resetting and destroying it, its read version, and
+ * the completions that wait on it.
  *
  *     create ──► open ── commit ──► commit started ── on_error, reset ──► open
  *                  │                     │
@@ -8,18 +9,22 @@
  *
  * What a call meets first, in the order of the official client:
  *
- *   deferred_error   a call that returns nothing (set, clear, ...) went wrong: every call that answers fails with it, until a reset
- *   commit_started   a commit was begun, successful or not: USED_DURING_COMMIT, and unless that is switched off the transaction fails
+ *   deferred_error   a set, clear, ... went wrong: every call that answers fails with it
+ *   commit_started   a commit was begun: USED_DURING_COMMIT, which by default fails the rest too
  *   reset_error      the transaction failed: that error, until a reset
  *
- * `troubled` is true whenever one of them, or a deadline, needs a look; otherwise a read goes straight to the data.
+ * `troubled` is true whenever one of them, or a deadline, needs a look; otherwise a read goes
+ * straight to the data.
  *
- *   1. Every field is read and written under `lock`, except references, handle, database and api_version.
- *   2. A completion is in `pending` or is a watch's from when it was given until it is ended; its `done` runs once, without the lock.
- *   3. The memory lives as long as `references`: the user's one, one a timer that is set, a commit in flight, a watch that is set, and
- *      what transaction_retain took.
+ *   1. Every field is read and written under `lock`, except references, handle, database and
+ *      api_version.
+ *   2. A completion is in `pending` or is a watch's from when it was given until it is ended; its
+ *      `done` runs once, without the lock.
+ *   3. The memory lives as long as `references`: the user's one, one a timer that is set, a commit
+ *      in flight, a watch that is set, and what transaction_retain took.
  *
- * Memory running out is reported by the call that met it; by one that returns nothing it is deferred.
+ * Memory running out is reported by the call that met it; by one that returns nothing it is
+ * deferred.
  */
 #include <assert.h>
 
@@ -29,7 +34,8 @@
 
 /* --- Completions --- */
 
-void pending_add(struct transaction *transaction, struct completion *completion, enum completion_kind kind) {
+void pending_add(struct transaction *transaction, struct completion *completion,
+                 enum completion_kind kind) {
     completion->transaction = transaction;
     completion->kind = (int)kind;
     completion->previous = NULL;
@@ -61,7 +67,8 @@ void completion_collect(struct completion *completion, fdb_error_t error, struct
     ended->first = completion;
 }
 
-void pending_end(struct transaction *transaction, struct completion *completion, fdb_error_t error, struct ended *ended) {
+void pending_end(struct transaction *transaction, struct completion *completion, fdb_error_t error,
+                 struct ended *ended) {
     unlink_pending(transaction, completion);
     completion_collect(completion, error, ended);
 }
@@ -147,14 +154,16 @@ bool transaction_used_during_commit(struct transaction *transaction, struct ende
     return true;
 }
 
-fdb_error_t transaction_check(struct transaction *transaction, bool also_commit, struct ended *ended) {
+fdb_error_t transaction_check(struct transaction *transaction, bool also_commit,
+                              struct ended *ended) {
     if (!transaction->troubled)
         return 0;
     if (transaction->deferred_error)
         return transaction->deferred_error;
     if (also_commit && transaction_used_during_commit(transaction, ended))
         return ERROR_USED_DURING_COMMIT;
-    if (transaction->deadline_us && !transaction->reset_error && os_clock_us() >= transaction->deadline_us)
+    if (transaction->deadline_us && !transaction->reset_error &&
+        os_clock_us() >= transaction->deadline_us)
         transaction_fail(transaction, ERROR_TRANSACTION_TIMED_OUT, ended);
     return transaction->reset_error;
 }
@@ -310,8 +319,10 @@ fdb_error_t transaction_version(struct transaction *transaction) {
     if (transaction->version_checked)
         return 0;
     fdb_error_t error = transaction->has_version
-                            ? database_check_read_version(transaction->database, transaction->read_version)
-                            : database_get_read_version(transaction->database, &transaction->read_version);
+                            ? database_check_read_version(transaction->database,
+                                                          transaction->read_version)
+                            : database_get_read_version(transaction->database,
+                                                        &transaction->read_version);
     if (error)
         return error;
     transaction->has_version = transaction->version_checked = true;
@@ -365,7 +376,8 @@ fdb_error_t transaction_get_approximate_size(struct transaction *transaction, in
     return error;
 }
 
-fdb_error_t transaction_set_option(struct transaction *transaction, int option, const uint8_t *value, int length) {
+fdb_error_t transaction_set_option(struct transaction *transaction, int option,
+                                   const uint8_t *value, int length) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     fdb_error_t error = options_set(transaction, option, value, length, &ended);

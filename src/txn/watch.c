@@ -9,13 +9,16 @@
  *                  └── commit fails: its error                     └── fdb_future_cancel: OPERATION_CANCELLED
  *                      cancel, reset, destroy: TRANSACTION_CANCELLED
  *
- * The value watched is the one the transaction reads, its own writes included, and reading it adds a read conflict range. A cancel that comes while
- * the commit is in flight leaves the watches to the commit's fate, and so does a timeout.
+ * The value watched is the one the transaction reads, its own writes included, and reading it adds
+ * a read conflict range. A cancel that comes while the commit is in flight leaves the watches to
+ * the commit's fate, and so does a timeout.
  *
- *   1. A watch in the database holds a reference on its transaction; `fire` or the thread that took it back gives it up.
- *   2. HELD: one thread is in database_watch or database_unwatch with it, without the lock. `fire` then only marks it FIRED, so that it is not freed under
- *      that thread.
- *   3. A handle's watch_count is the number of its watches that are not answered; TOO_MANY_WATCHES when it has reached the database's limit.
+ *   1. A watch in the database holds a reference on its transaction; `fire` or the thread that took
+ *      it back gives it up.
+ *   2. HELD: one thread is in database_watch or database_unwatch with it, without the lock. `fire`
+ *      then only marks it FIRED, so that it is not freed under that thread.
+ *   3. A handle's watch_count is the number of its watches that are not answered; TOO_MANY_WATCHES
+ *      when it has reached the database's limit.
  */
 #include <stddef.h>
 
@@ -50,7 +53,8 @@ static void answer(struct pending_watch *watch, fdb_error_t error, struct ended 
 }
 
 /* Out of the list; freed when `ended` is worked off. */
-static void bury(struct transaction *transaction, struct pending_watch *watch, struct ended *ended) {
+static void bury(struct transaction *transaction, struct pending_watch *watch,
+                 struct ended *ended) {
     unlink_watch(transaction, watch);
     watch->next = ended->watches;
     ended->watches = watch;
@@ -59,7 +63,8 @@ static void bury(struct transaction *transaction, struct pending_watch *watch, s
 /* --- Setting --- */
 
 static void fire(struct watch *base, fdb_error_t error) {
-    struct pending_watch *watch = (struct pending_watch *)((char *)base - offsetof(struct pending_watch, watch));
+    struct pending_watch *watch =
+        (struct pending_watch *)((char *)base - offsetof(struct pending_watch, watch));
     struct transaction *transaction = watch->transaction;
     struct ended ended = {0};
     handle_enter_callback();
@@ -77,7 +82,8 @@ static void fire(struct watch *base, fdb_error_t error) {
     handle_leave_callback();
 }
 
-static fdb_error_t make(struct transaction *transaction, struct bytes key, const struct bytes *value,
+static fdb_error_t make(struct transaction *transaction, struct bytes key,
+                        const struct bytes *value,
                         struct pending_watch **made) {
     size_t value_bytes = value ? value->length : 0;
     struct pending_watch *watch = memory_allocate(sizeof *watch + key.length + value_bytes);
@@ -104,10 +110,12 @@ static fdb_error_t check_key(struct transaction *transaction, struct bytes key) 
     if (bytes_compare(key, BYTES_LITERAL("\xff\xff")) >= 0 ||
         (bytes_compare(key, key_max_read(transaction)) >= 0 && !key_is_metadata_version(key)))
         return ERROR_KEY_OUTSIDE_LEGAL_RANGE;
-    return key.length > key_bytes_max(key, transaction->options.raw_access) ? ERROR_KEY_TOO_LARGE : 0;
+    return key.length > key_bytes_max(key, transaction->options.raw_access) ? ERROR_KEY_TOO_LARGE
+           : 0;
 }
 
-static fdb_error_t start(struct transaction *transaction, struct bytes key, struct completion *completion) {
+static fdb_error_t start(struct transaction *transaction, struct bytes key,
+                         struct completion *completion) {
     struct arena arena = {0};
     struct bytes value;
     bool present = false;
@@ -134,7 +142,8 @@ static fdb_error_t start(struct transaction *transaction, struct bytes key, stru
     return 0;
 }
 
-void transaction_watch(struct transaction *transaction, struct bytes key, struct completion *completion) {
+void transaction_watch(struct transaction *transaction, struct bytes key,
+                       struct completion *completion) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     fdb_error_t error = transaction_check(transaction, true, &ended);
@@ -148,15 +157,20 @@ void transaction_watch(struct transaction *transaction, struct bytes key, struct
 
 /* --- Before the commit --- */
 
-/* The transaction wrote a key (a range whose ends are equal stands for it) or cleared a range: `value` is NULL for a clear. */
-void watches_fire_written(struct transaction *transaction, struct key_range range, bool known, const struct bytes *value,
+/*
+ * The transaction wrote a key (a range whose ends are equal stands for it) or cleared a range:
+ * `value` is NULL for a clear.
+ */
+void watches_fire_written(struct transaction *transaction, struct key_range range, bool known,
+                          const struct bytes *value,
                           struct ended *ended) {
     bool single = bytes_equal(range.begin, range.end);
     for (struct pending_watch *watch = transaction->watches, *next; watch; watch = next) {
         next = watch->next;
         if (watch->state != WATCH_WAITING)
             continue;
-        if (single ? !bytes_equal(watch->watch.key, range.begin) : !key_range_contains(range, watch->watch.key))
+        if (single ? !bytes_equal(watch->watch.key, range.begin) : !key_range_contains(range,
+                watch->watch.key))
             continue;
         bool same = known && watch->watch.present == (value != NULL) &&
                     (!value || bytes_equal(*value, watch->watch.value));
@@ -186,8 +200,12 @@ void watches_make_ready(struct transaction *transaction) {
     }
 }
 
-/* Takes a watch that was handed over back from the database. The lock is held, and given back in between. */
-static void take_back(struct transaction *transaction, struct pending_watch *watch, struct ended *ended) {
+/*
+ * Takes a watch that was handed over back from the database. The lock is held, and given back in
+ * between.
+ */
+static void take_back(struct transaction *transaction, struct pending_watch *watch,
+                      struct ended *ended) {
     watch->state = WATCH_HELD;
     os_mutex_unlock(&transaction->lock);
     bool ours = database_unwatch(transaction->database, &watch->watch);

@@ -1,21 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing: set, clear, atomic operations and explicit conflict ranges. Each call checks its arguments in the order of the official
- * client and puts the write into the write map; with read_your_writes_disable it goes to the plain list of mutations instead, in the
- * order of the calls.
+ * Writing: set, clear, atomic operations and explicit conflict ranges. Each call checks its
+ * arguments in the order of the official client and puts the write into the write map; with
+ * read_your_writes_disable it goes to the plain list of mutations instead, in the order of the
+ * calls.
  *
- * None of these calls returns an error (a conflict range can, for a caller who looks): it is deferred, and the transaction's next call that answers
- * fails with it, the commit too. Nothing of a refused write is kept, and nothing at all of its transaction is committed.
+ * None of these calls returns an error (a conflict range can, for a caller who looks): it is
+ * deferred, and the transaction's next call that answers fails with it, the commit too. Nothing of
+ * a refused write is kept, and nothing at all of its transaction is committed.
  *
- * A versionstamped key is not known before the commit. It may come to lie anywhere between the first and the last versionstamp that its
- * commit could get, so:
+ * A versionstamped key is not known before the commit. It may come to lie anywhere between the
+ * first and the last versionstamp that its commit could get, so:
  *
- *   1. what the write map held in that range is sent before it (commit_flush), because later writes there may not be merged with it;
+ *   1. what the write map held in that range is sent before it (commit_flush), because later writes
+ *      there may not be merged with it;
  *   2. the range becomes unreadable until the commit;
- *   3. the operation itself waits in the write map under a key with the lowest possible stamp, offset included;
+ *   3. the operation itself waits in the write map under a key with the lowest possible stamp,
+ *      offset included;
  *   4. its write conflict range is the database's business.
  *
- * The approximate size counts what the official client counts, with the sizes its structures have on 64-bit machines.
+ * The approximate size counts what the official client counts, with the sizes its structures have
+ * on 64-bit machines.
  */
 #include "txn/state.h"
 #include "util/coding.h"
@@ -29,8 +34,12 @@ static bool take_conflict_wanted(struct transaction *transaction) {
     return wanted;
 }
 
-/* A write when read-your-writes is off: appended to the list, with its conflict range where one is wanted. */
-static fdb_error_t append(struct transaction *transaction, struct mutation mutation, bool conflict) {
+/*
+ * A write when read-your-writes is off: appended to the list, with its conflict range where one is
+ * wanted.
+ */
+static fdb_error_t append(struct transaction *transaction, struct mutation mutation,
+                          bool conflict) {
     struct key_range range = {mutation.key, mutation.value};
     if (mutation.type != MUTATION_CLEAR_RANGE && conflict) {
         struct bytes after;
@@ -41,10 +50,12 @@ static fdb_error_t append(struct transaction *transaction, struct mutation mutat
     }
     if (conflict && !range_list_append(&transaction->write_conflicts, &transaction->arena, range))
         return ERROR_LARGE_ALLOC_FAILED;
-    return mutation_list_append(&transaction->mutations, &transaction->arena, mutation) ? 0 : ERROR_LARGE_ALLOC_FAILED;
+    return mutation_list_append(&transaction->mutations, &transaction->arena, mutation) ? 0
+           : ERROR_LARGE_ALLOC_FAILED;
 }
 
-static fdb_error_t write_key(struct transaction *transaction, struct bytes key, enum mutation_type type, struct bytes value,
+static fdb_error_t write_key(struct transaction *transaction, struct bytes key,
+                             enum mutation_type type, struct bytes value,
                              bool conflict, struct ended *ended) {
     if (!arena_copy(&transaction->arena, value, &value))
         return ERROR_LARGE_ALLOC_FAILED;
@@ -64,7 +75,8 @@ static fdb_error_t write_key(struct transaction *transaction, struct bytes key, 
 
 /* --- Set --- */
 
-static fdb_error_t set(struct transaction *transaction, struct bytes key, struct bytes value, struct ended *ended) {
+static fdb_error_t set(struct transaction *transaction, struct bytes key, struct bytes value,
+                       struct ended *ended) {
     if (key.length && key.data[0] == 0xff) {
         if (key_is_metadata_version(key))
             return ERROR_CLIENT_INVALID_OPERATION;
@@ -96,7 +108,8 @@ void transaction_set(struct transaction *transaction, struct bytes key, struct b
 
 /* --- Clear --- */
 
-static fdb_error_t clear_key(struct transaction *transaction, struct bytes key, struct ended *ended) {
+static fdb_error_t clear_key(struct transaction *transaction, struct bytes key,
+                             struct ended *ended) {
     bool conflict = take_conflict_wanted(transaction);
     if (transaction_used_during_commit(transaction, ended))
         return ERROR_USED_DURING_COMMIT;
@@ -111,8 +124,8 @@ static fdb_error_t clear_key(struct transaction *transaction, struct bytes key, 
         struct bytes after;
         if (!key_after(&transaction->arena, key, &after))
             return ERROR_LARGE_ALLOC_FAILED;
-        return append(transaction, (struct mutation){MUTATION_CLEAR_RANGE, bytes_make(after.data, key.length), after},
-                      conflict);
+        struct mutation clear = {MUTATION_CLEAR_RANGE, bytes_make(after.data, key.length), after};
+        return append(transaction, clear, conflict);
     }
     transaction->approximate_bytes += (int64_t)(2 * key.length + 1 + RANGE_COST);
     if (conflict)
@@ -131,7 +144,10 @@ void transaction_clear(struct transaction *transaction, struct bytes key) {
     finish_all(&ended);
 }
 
-/* No key is longer than the limit, so a longer boundary can be cut: the same keys lie on either side. */
+/*
+ * No key is longer than the limit, so a longer boundary can be cut: the same keys lie on either
+ * side.
+ */
 static struct bytes cut(struct bytes key) {
     size_t longest = key_bytes_max(key, true);
     return key.length > longest ? bytes_make(key.data, longest + 1) : key;
@@ -141,13 +157,15 @@ static bool copy_range(struct arena *arena, struct key_range range, struct key_r
     return arena_copy(arena, range.begin, &copy->begin) && arena_copy(arena, range.end, &copy->end);
 }
 
-static fdb_error_t clear_range(struct transaction *transaction, struct key_range range, struct ended *ended) {
+static fdb_error_t clear_range(struct transaction *transaction, struct key_range range,
+                               struct ended *ended) {
     if (bytes_compare(range.begin, range.end) > 0)
         return ERROR_INVERTED_RANGE;
     bool conflict = take_conflict_wanted(transaction);
     if (transaction_used_during_commit(transaction, ended))
         return ERROR_USED_DURING_COMMIT;
-    if (key_is_special(range.begin) && bytes_compare(range.end, BYTES_LITERAL("\xff\xff\xff")) <= 0 &&
+    if (key_is_special(range.begin) && bytes_compare(range.end,
+                                                     BYTES_LITERAL("\xff\xff\xff")) <= 0 &&
         transaction->api_version >= 700)
         return special_write(transaction, range.begin, range.end);
     struct bytes max = key_max_write(transaction);
@@ -164,7 +182,8 @@ static fdb_error_t clear_range(struct transaction *transaction, struct key_range
     if (transaction->options.ryw_disabled) {
         if (!copy_range(&transaction->arena, range, &range))
             return ERROR_LARGE_ALLOC_FAILED;
-        return append(transaction, (struct mutation){MUTATION_CLEAR_RANGE, range.begin, range.end}, conflict);
+        return append(transaction, (struct mutation){MUTATION_CLEAR_RANGE, range.begin, range.end},
+                      conflict);
     }
     fdb_error_t error = write_map_clear_range(&transaction->writes, range, conflict);
     if (!error && transaction->watches)
@@ -172,10 +191,12 @@ static fdb_error_t clear_range(struct transaction *transaction, struct key_range
     return error;
 }
 
-void transaction_clear_range(struct transaction *transaction, struct bytes begin, struct bytes end) {
+void transaction_clear_range(struct transaction *transaction, struct bytes begin,
+                             struct bytes end) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
-    transaction_defer(transaction, clear_range(transaction, (struct key_range){begin, end}, &ended));
+    transaction_defer(transaction, clear_range(transaction, (struct key_range){begin, end},
+                                               &ended));
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
 }
@@ -187,7 +208,8 @@ static bool is_operation(int type) {
            mutation_is_atomic((enum mutation_type)type);
 }
 
-static fdb_error_t check_operation(struct transaction *transaction, struct bytes key, struct bytes operand, int type) {
+static fdb_error_t check_operation(struct transaction *transaction, struct bytes key,
+                                   struct bytes operand, int type) {
     static const uint8_t stamp_only[STAMP_BYTES + OFFSET_BYTES];
     if (key_is_metadata_version(key)) {
         if (type != MUTATION_SET_VERSIONSTAMPED_VALUE ||
@@ -203,7 +225,10 @@ static fdb_error_t check_operation(struct transaction *transaction, struct bytes
     return operand.length > VALUE_BYTES_MAX ? ERROR_VALUE_TOO_LARGE : 0;
 }
 
-/* Before API version 520 keys ended in two bytes of offset and values had none: brings them into the later form. */
+/*
+ * Before API version 520 keys ended in two bytes of offset and values had none: brings them into
+ * the later form.
+ */
 static bool with_zeroes(struct transaction *transaction, struct bytes *text, size_t count) {
     uint8_t *copy = arena_allocate_bytes(&transaction->arena, text->length + count);
     if (!copy)
@@ -236,7 +261,8 @@ static fdb_error_t prepare_stamped_key(struct transaction *transaction, struct b
     return error ? error : write_map_make_unreadable(&transaction->writes, range);
 }
 
-static fdb_error_t atomic_op(struct transaction *transaction, struct bytes key, struct bytes operand, int type,
+static fdb_error_t atomic_op(struct transaction *transaction, struct bytes key,
+                             struct bytes operand, int type,
                              struct ended *ended) {
     bool conflict = take_conflict_wanted(transaction);
     if (transaction_used_during_commit(transaction, ended))
@@ -269,7 +295,8 @@ static fdb_error_t atomic_op(struct transaction *transaction, struct bytes key, 
     return write_key(transaction, key, (enum mutation_type)type, operand, conflict, ended);
 }
 
-void transaction_atomic_op(struct transaction *transaction, struct bytes key, struct bytes operand, int type) {
+void transaction_atomic_op(struct transaction *transaction, struct bytes key, struct bytes operand,
+                           int type) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     transaction_defer(transaction, atomic_op(transaction, key, operand, type, &ended));
@@ -302,12 +329,14 @@ static fdb_error_t add_write_conflict(struct transaction *transaction, struct ke
         return write_map_add_conflict(&transaction->writes, range);
     }
     struct arena *arena = &transaction->arena;
-    if (!copy_range(arena, range, &range) || !range_list_append(&transaction->write_conflicts, arena, range))
+    if (!copy_range(arena, range, &range) || !range_list_append(&transaction->write_conflicts,
+                                                                arena, range))
         return ERROR_LARGE_ALLOC_FAILED;
     return 0;
 }
 
-fdb_error_t transaction_add_conflict_range(struct transaction *transaction, struct bytes begin, struct bytes end, int type) {
+fdb_error_t transaction_add_conflict_range(struct transaction *transaction, struct bytes begin,
+                                           struct bytes end, int type) {
     if (bytes_compare(begin, end) > 0)
         return ERROR_INVERTED_RANGE;
     if (type != FDB_CONFLICT_RANGE_TYPE_READ && type != FDB_CONFLICT_RANGE_TYPE_WRITE)

@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The write map: a transaction's own writes as an ordered map of boundaries, so that reads can be merged with them and the commit
- * can send them in their shortest form.
+ * The write map: a transaction's own writes as an ordered map of boundaries, so that reads can be
+ * merged with them and the commit can send them in their shortest form.
  *
  *     set b, clear [d, f), add g            ""      b       b\0    d        f      g        g\0      \xff\xff
  *                                           |-------|=======|------|xxxxxxxx|------|=======|---------|
  *                                           unmod.  set     unmod. cleared  unmod. add      unmodified
  *
- * A node stands at "", b, d, f and g. The stretch after b's operation belongs to b's node, so a set costs one node; a range clear
- * costs up to two. The nodes hang in a skip list of height up to 12, linked backwards at the bottom.
+ * A node stands at "", b, d, f and g. The stretch after b's operation belongs to b's node, so a set
+ * costs one node; a range clear costs up to two. The nodes hang in a skip list of height up to 12,
+ * linked backwards at the bottom.
  *
- *   1. `head` has the empty key and is there as soon as the map is not empty; keys grow strictly along next[0].
+ *   1. `head` has the empty key and is there as soon as the map is not empty; keys grow strictly
+ *      along next[0].
  *   2. Every node's key is followed by a zero byte in memory, so the key after it needs no copy.
- *   3. A stretch that is cleared is not unreadable. An operation inside one came after the clear, hence depends on nothing.
- *   4. Operations on a readable key are merged as far as they can be: a set swallows what was before; an atomic operation on a set
- *      (or on a cleared key) becomes a set; two of the same kind become one where that gives the same result for every present value.
- *      On an unreadable key they are only queued.
- *   5. A conflict, once added to a key, stays until the transaction ends, whatever is written later without one.
+ *   3. A stretch that is cleared is not unreadable. An operation inside one came after the clear,
+ *      hence depends on nothing.
+ *   4. Operations on a readable key are merged as far as they can be: a set swallows what was
+ *      before; an atomic operation on a set (or on a cleared key) becomes a set; two of the same
+ *      kind become one where that gives the same result for every present value. On an unreadable
+ *      key they are only queued.
+ *   5. A conflict, once added to a key, stays until the transaction ends, whatever is written later
+ *      without one.
  *
- * Removed nodes stay in the arena until the transaction is reset: what a transaction can waste is bounded by what it was asked to do.
+ * Removed nodes stay in the arena until the transaction is reset: what a transaction can waste is
+ * bounded by what it was asked to do.
  */
 #include "txn/write_map.h"
 
@@ -44,7 +50,8 @@ static int compare_node(const struct write_node *node, struct bytes key, uint64_
 }
 
 static struct write_node *new_node(struct write_map *map, struct bytes key, int height) {
-    struct write_node *node = arena_allocate(map->arena, sizeof *node + (size_t)height * sizeof node->next[0]);
+    struct write_node *node = arena_allocate(map->arena, sizeof *node
+                                             + (size_t)height * sizeof node->next[0]);
     uint8_t *copy = node ? arena_allocate_bytes(map->arena, key.length + 1) : NULL;
     if (!copy)
         return NULL;
@@ -85,8 +92,12 @@ static int random_height(struct write_map *map) {
     return height;
 }
 
-/* Fills path[] with the last node before `key` on every level; returns the node at `key` or else path[0]. */
-static struct write_node *locate(const struct write_map *map, struct bytes key, struct write_node **path) {
+/*
+ * Fills path[] with the last node before `key` on every level; returns the node at `key` or else
+ * path[0].
+ */
+static struct write_node *locate(const struct write_map *map, struct bytes key,
+                                 struct write_node **path) {
     struct write_node *at = map->head;
     uint64_t prefix = prefix_of(key);
     for (int level = map->height - 1; level >= 0; level--) {
@@ -165,11 +176,13 @@ static bool is_versionstamped(enum mutation_type type) {
 
 /* Kinds for which (a op b) op c and a op (b op c) may differ unless all are of one length. */
 static bool needs_equal_lengths(enum mutation_type type) {
-    return type == MUTATION_ADD || type == MUTATION_OR || type == MUTATION_XOR || type == MUTATION_MAX ||
+    return type == MUTATION_ADD || type == MUTATION_OR || type == MUTATION_XOR ||
+           type == MUTATION_MAX ||
            type == MUTATION_MIN || type == MUTATION_MIN_V2;
 }
 
-static fdb_error_t queue(struct write_map *map, struct write_node *node, enum mutation_type type, bool present,
+static fdb_error_t queue(struct write_map *map, struct write_node *node, enum mutation_type type,
+                         bool present,
                          struct bytes value) {
     struct write_operation *op = arena_allocate(map->arena, sizeof *op);
     if (!op)
@@ -185,7 +198,8 @@ static fdb_error_t queue(struct write_map *map, struct write_node *node, enum mu
 }
 
 /* Puts one operation in the place of all that were there. */
-static fdb_error_t replace(struct write_map *map, struct write_node *node, enum mutation_type type, bool present,
+static fdb_error_t replace(struct write_map *map, struct write_node *node, enum mutation_type type,
+                           bool present,
                            struct bytes value) {
     struct write_operation *op = node->first;
     if (!op)
@@ -198,27 +212,31 @@ static fdb_error_t replace(struct write_map *map, struct write_node *node, enum 
 }
 
 /* Merges an atomic operation into the last one on the key, or queues it behind. */
-static fdb_error_t merge(struct write_map *map, struct write_node *node, enum mutation_type type, struct bytes value) {
+static fdb_error_t merge(struct write_map *map, struct write_node *node, enum mutation_type type,
+                         struct bytes value) {
     struct write_operation *top = node->last;
     if (top->type == MUTATION_SET) {
         bool cleared;
         struct bytes result;
         fdb_error_t error =
-            mutation_apply(type, top->present ? &top->value : NULL, value, map->arena, &result, &cleared);
+            mutation_apply(type, top->present ? &top->value : NULL, value, map->arena, &result,
+                           &cleared);
         if (error)
             return error;
         top->present = !cleared;
         top->value = cleared ? BYTES_LITERAL("") : result;
         return 0;
     }
-    bool joins = top->type == type && type != MUTATION_COMPARE_AND_CLEAR && type != MUTATION_APPEND_IF_FITS;
+    bool joins = top->type == type && type != MUTATION_COMPARE_AND_CLEAR &&
+                 type != MUTATION_APPEND_IF_FITS;
     if (!joins || (needs_equal_lengths(type) && top->value.length != value.length))
         return queue(map, node, type, true, value);
     bool cleared;
     return mutation_apply(type, &top->value, value, map->arena, &top->value, &cleared);
 }
 
-fdb_error_t write_map_mutate(struct write_map *map, struct bytes key, enum mutation_type type, struct bytes value,
+fdb_error_t write_map_mutate(struct write_map *map, struct bytes key, enum mutation_type type,
+                             struct bytes value,
                              bool add_conflict) {
     struct write_node *node = boundary(map, key);
     if (!node)
@@ -271,7 +289,8 @@ static void drop_operations(struct write_map *map, struct write_node *node) {
 }
 
 /* Boundaries at both ends of a range; the stretch between them is then [*first, *last). */
-static bool bounds(struct write_map *map, struct key_range range, struct write_node **first, struct write_node **last) {
+static bool bounds(struct write_map *map, struct key_range range, struct write_node **first,
+                   struct write_node **last) {
     *last = NULL;
     if (bytes_compare(range.end, KEYS_END) < 0 && !(*last = boundary(map, range.end)))
         return false;
@@ -289,7 +308,8 @@ static void join_backwards(struct write_map *map, struct write_node *node) {
     remove_nodes(map, node->key, write_node_after(node));
 }
 
-static fdb_error_t overwrite(struct write_map *map, struct key_range range, bool cleared, bool conflict, bool unreadable) {
+static fdb_error_t overwrite(struct write_map *map, struct key_range range, bool cleared,
+                             bool conflict, bool unreadable) {
     struct write_node *first, *last;
     if (!bounds(map, range, &first, &last))
         return ERROR_LARGE_ALLOC_FAILED;
@@ -304,7 +324,10 @@ static fdb_error_t overwrite(struct write_map *map, struct key_range range, bool
     return 0;
 }
 
-/* A clear that adds no conflict: what conflicted before must go on conflicting, so the stretch is cut where that changes. */
+/*
+ * A clear that adds no conflict: what conflicted before must go on conflicting, so the stretch is
+ * cut where that changes.
+ */
 static fdb_error_t clear_quietly(struct write_map *map, struct key_range range) {
     struct write_node *first, *last;
     if (!bounds(map, range, &first, &last))
@@ -331,7 +354,8 @@ static fdb_error_t clear_quietly(struct write_map *map, struct key_range range) 
     return 0;
 }
 
-fdb_error_t write_map_clear_range(struct write_map *map, struct key_range range, bool add_conflict) {
+fdb_error_t write_map_clear_range(struct write_map *map, struct key_range range,
+                                  bool add_conflict) {
     return add_conflict ? overwrite(map, range, true, true, false) : clear_quietly(map, range);
 }
 
@@ -352,7 +376,8 @@ fdb_error_t write_map_add_conflict(struct write_map *map, struct key_range range
 
 /* Whether the stretch after a node's operation holds any key. */
 static bool has_stretch(const struct write_node *node) {
-    return !node->first || !node->next[0] || !bytes_equal(node->next[0]->key, write_node_after(node));
+    return !node->first || !node->next[0] || !bytes_equal(node->next[0]->key,
+                                                          write_node_after(node));
 }
 
 struct write_segment write_map_find(const struct write_map *map, struct bytes key) {
@@ -387,7 +412,8 @@ struct write_segment write_segment_next(struct write_segment segment) {
 struct bytes write_segment_begin(struct write_segment segment) {
     if (!segment.node)
         return BYTES_LITERAL("");
-    return !segment.operation && segment.node->first ? write_node_after(segment.node) : segment.node->key;
+    return !segment.operation && segment.node->first ? write_node_after(segment.node)
+           : segment.node->key;
 }
 
 struct bytes write_segment_end(struct write_segment segment) {
@@ -403,18 +429,22 @@ enum write_kind write_segment_kind(struct write_segment segment) {
         return WRITE_UNMODIFIED;
     if (!segment.operation)
         return segment.node->cleared ? WRITE_CLEARED : WRITE_UNMODIFIED;
-    return depends_on_database(segment.node->first->type) && !segment.node->cleared ? WRITE_DEPENDENT : WRITE_INDEPENDENT;
+    return depends_on_database(segment.node->first->type) && !segment.node->cleared
+           ? WRITE_DEPENDENT : WRITE_INDEPENDENT;
 }
 
 bool write_segment_conflicts(struct write_segment segment) {
-    return segment.node && (segment.operation ? segment.node->conflict : segment.node->following_conflict);
+    return segment.node && (segment.operation ? segment.node->conflict
+                            : segment.node->following_conflict);
 }
 
 bool write_segment_is_unreadable(struct write_segment segment) {
-    return segment.node && (segment.operation ? segment.node->unreadable : segment.node->following_unreadable);
+    return segment.node && (segment.operation ? segment.node->unreadable
+                            : segment.node->following_unreadable);
 }
 
-fdb_error_t write_segment_apply(struct write_segment segment, const struct bytes *present, struct arena *arena,
+fdb_error_t write_segment_apply(struct write_segment segment, const struct bytes *present,
+                                struct arena *arena,
                                 struct bytes *value, bool *exists) {
     assert(segment.node && segment.operation);
     struct bytes current = present ? *present : BYTES_LITERAL("");
@@ -429,7 +459,8 @@ fdb_error_t write_segment_apply(struct write_segment segment, const struct bytes
         bool cleared;
         if (stamped)
             return ERROR_OPERATION_FAILED;
-        fdb_error_t error = mutation_apply(op->type, there ? &current : NULL, op->value, arena, &current, &cleared);
+        fdb_error_t error = mutation_apply(op->type, there ? &current : NULL, op->value, arena,
+                                           &current, &cleared);
         if (error)
             return error;
         there = !cleared;

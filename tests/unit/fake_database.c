@@ -87,7 +87,8 @@ static int position(const struct state *state, struct bytes key) {
 
 static const struct row *row_at(const struct state *state, struct bytes key) {
     int at = position(state, key);
-    return at < state->count && bytes_equal(view(state->rows[at].key), key) ? &state->rows[at] : NULL;
+    return at < state->count && bytes_equal(view(state->rows[at].key), key) ? &state->rows[at]
+           : NULL;
 }
 
 /* --- Reading --- */
@@ -188,7 +189,8 @@ static struct bytes stamped(struct fake_database *fake, struct bytes text, int64
     return view(made);
 }
 
-static void apply(struct fake_database *fake, struct state *state, const struct mutation *mutation) {
+static void apply(struct fake_database *fake, struct state *state,
+                  const struct mutation *mutation) {
     if (mutation->type == MUTATION_SET) {
         put(fake, state, mutation->key, mutation->value);
     } else if (mutation->type == MUTATION_CLEAR_RANGE) {
@@ -453,11 +455,14 @@ int64_t fake_version(struct fake_database *fake) {
 }
 
 int fake_mutation_count(struct fake_database *fake) { return fake->mutation_count; }
-struct mutation fake_mutation(struct fake_database *fake, int index) { return fake->mutations[index]; }
+struct mutation fake_mutation(struct fake_database *fake,
+                              int index) { return fake->mutations[index]; }
 int fake_read_conflict_count(struct fake_database *fake) { return fake->read_count; }
-struct key_range fake_read_conflict(struct fake_database *fake, int index) { return fake->reads[index]; }
+struct key_range fake_read_conflict(struct fake_database *fake,
+                                    int index) { return fake->reads[index]; }
 int fake_write_conflict_count(struct fake_database *fake) { return fake->write_count; }
-struct key_range fake_write_conflict(struct fake_database *fake, int index) { return fake->writes[index]; }
+struct key_range fake_write_conflict(struct fake_database *fake,
+                                     int index) { return fake->writes[index]; }
 int fake_gets(struct fake_database *fake) { return fake->gets; }
 int fake_range_reads(struct fake_database *fake) { return fake->range_reads; }
 int fake_watches(struct fake_database *fake) { return fake->watch_count; }

@@ -127,7 +127,8 @@ static void test_stamps(void **state) {
     assert_int_equal(offset, 2);
     assert_int_equal(mutation_stamp_position(B("0123456789\0\0\0\0"), &body, &offset), 0);
     assert_int_equal(mutation_stamp_position(B("0123456789\x01\0\0\0"), &body, &offset), 2000);
-    assert_int_equal(mutation_stamp_position(B("0123456789\xff\xff\xff\xff"), &body, &offset), 2000);
+    assert_int_equal(mutation_stamp_position(B("0123456789\xff\xff\xff\xff"), &body, &offset),
+                     2000);
     assert_int_equal(mutation_stamp_position(B("\0\0\0"), &body, &offset), 2000);
     assert_int_equal(mutation_stamp_position(B("\0\0\0\0"), &body, &offset), 2000);
     uint8_t stamp[10];

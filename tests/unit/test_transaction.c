@@ -90,16 +90,19 @@ static fdb_error_t get_error(struct transaction *tr, const char *key) {
     struct arena arena = {0};
     struct bytes value;
     bool present;
-    fdb_error_t error = transaction_get(tr, bytes_make(key, strlen(key)), false, &arena, &value, &present);
+    fdb_error_t error = transaction_get(tr, bytes_make(key, strlen(key)), false, &arena, &value,
+                                        &present);
     arena_free(&arena);
     return error;
 }
 
-static void check_value(struct transaction *tr, const char *key, bool snapshot, const char *expected) {
+static void check_value(struct transaction *tr, const char *key, bool snapshot,
+                        const char *expected) {
     struct arena arena = {0};
     struct bytes value = {0};
     bool present;
-    assert_int_equal(transaction_get(tr, bytes_make(key, strlen(key)), snapshot, &arena, &value, &present), 0);
+    assert_int_equal(transaction_get(tr, bytes_make(key, strlen(key)), snapshot, &arena, &value,
+                                     &present), 0);
     if (present != (expected != NULL))
         fail_msg("%s is %s", key, present ? "there" : "missing");
     if (present && !bytes_equal(value, bytes_make(expected, strlen(expected))))
@@ -117,13 +120,15 @@ static struct key_selector at_least(const char *key) {
     return (struct key_selector){bytes_make(key, strlen(key)), false, 1};
 }
 
-static void expect_rows(struct transaction *tr, struct range_arguments arguments, const char *expected, bool more) {
+static void expect_rows(struct transaction *tr, struct range_arguments arguments,
+                        const char *expected, bool more) {
     struct rows rows = {0};
     bool found_more;
     char text[512] = "";
     assert_int_equal(transaction_get_range(tr, &arguments, &rows, &found_more), 0);
     for (int i = 0; i < rows.count; i++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s=%.*s ", (int)rows_key(&rows, i).length,
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s=%.*s ", (int)rows_key(&rows,
+                i).length,
                  (const char *)rows_key(&rows, i).data, (int)rows_value(&rows, i).length,
                  (const char *)rows_value(&rows, i).data);
     assert_string_equal(text, expected);
@@ -209,7 +214,8 @@ static void test_ryw_disabled(void **state) {
     assert_int_equal(fake_read_conflict_count(fake), 1);
     transaction_reset(tr);
     check_value(tr, "a", false, "3");
-    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE, NULL, 0), 2000);
+    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE, NULL, 0),
+                     2000);
     transaction_destroy(tr);
 }
 
@@ -234,13 +240,15 @@ static void test_passes_through(void **state) {
 
 /* --- Selectors and limits --- */
 
-static void expect_key(struct transaction *tr, const char *key, bool or_equal, int offset, const char *expected) {
+static void expect_key(struct transaction *tr, const char *key, bool or_equal, int offset,
+                       const char *expected) {
     struct arena arena = {0};
     struct bytes found;
     struct key_selector selector = {bytes_make(key, strlen(key)), or_equal, offset};
     assert_int_equal(transaction_get_key(tr, selector, true, &arena, &found), 0);
     if (!bytes_equal(found, bytes_make(expected, strlen(expected))))
-        fail_msg("%s %d %d: %.*s", key, or_equal, offset, (int)found.length, (const char *)found.data);
+        fail_msg("%s %d %d: %.*s", key, or_equal, offset, (int)found.length,
+                 (const char *)found.data);
     arena_free(&arena);
 }
 
@@ -385,10 +393,13 @@ static void test_conflicts_decide(void **state) {
 static void test_explicit_conflicts(void **state) {
     (void)state;
     struct transaction *tr = begin();
-    assert_int_equal(transaction_add_conflict_range(tr, B("b"), B("a"), FDB_CONFLICT_RANGE_TYPE_READ), 2005);
+    assert_int_equal(transaction_add_conflict_range(tr, B("b"), B("a"),
+                                                    FDB_CONFLICT_RANGE_TYPE_READ), 2005);
     assert_int_equal(transaction_add_conflict_range(tr, B("a"), B("b"), 7), 2000);
-    assert_int_equal(transaction_add_conflict_range(tr, B("a"), B("a"), FDB_CONFLICT_RANGE_TYPE_READ), 0);
-    assert_int_equal(transaction_add_conflict_range(tr, B("a"), B("c"), FDB_CONFLICT_RANGE_TYPE_WRITE), 0);
+    assert_int_equal(transaction_add_conflict_range(tr, B("a"), B("a"),
+                                                    FDB_CONFLICT_RANGE_TYPE_READ), 0);
+    assert_int_equal(transaction_add_conflict_range(tr, B("a"), B("c"),
+                                                    FDB_CONFLICT_RANGE_TYPE_WRITE), 0);
     option(tr, FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE);
     set(tr, "quiet", "1");
     set(tr, "loud", "1");
@@ -547,7 +558,8 @@ static void test_stamped_keys(void **state) {
     struct transaction *tr = begin();
     struct stamp_waiting wait = {.stamp = {.completion = {.done = note_stamp}}};
     set(tr, "s\x05", "before"); /* where the key may come to lie */
-    transaction_atomic_op(tr, B("s..........\x01\0\0\0"), B("stamped"), MUTATION_SET_VERSIONSTAMPED_KEY);
+    transaction_atomic_op(tr, B("s..........\x01\0\0\0"), B("stamped"),
+                          MUTATION_SET_VERSIONSTAMPED_KEY);
     assert_int_equal(get_error(tr, "s\x05"), 1036);
     assert_int_equal(get_error(tr, "t"), 0);
     assert_int_equal(range_error(tr, range("a", "z")), 1036);
@@ -819,12 +831,14 @@ static void test_timeout(void **state) {
     assert_int_equal(on_error(tr, 1007) == 0 ? on_error(tr, 1007) : 1031, 1031); /* lasts */
     transaction_reset(tr);
     uint8_t limit[8] = {1};
-    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_TRANSACTION_TIMEOUT, limit, 8), 0);
+    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_TRANSACTION_TIMEOUT, limit,
+                                                8), 0);
     struct transaction *other = begin();
     while (get_error(other, "a") != 1031)
         os_sleep_us(100);
     limit[0] = 0;
-    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_TRANSACTION_TIMEOUT, limit, 8), 0);
+    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_TRANSACTION_TIMEOUT, limit,
+                                                8), 0);
     transaction_reset(other);
     assert_int_equal(get_error(other, "a"), 0);
     transaction_destroy(other);
@@ -910,10 +924,12 @@ static void test_options(void **state) {
     struct transaction *tr = begin();
     assert_int_equal(transaction_set_option(tr, 12345, NULL, 0), 2007);
     assert_int_equal(get_error(tr, "a"), 0);
-    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_TIMEOUT, (const uint8_t *)"abc", 3), 2006);
+    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_TIMEOUT, (const uint8_t *)"abc", 3),
+                     2006);
     assert_int_equal(get_error(tr, "a"), 2006); /* also for those who do not look */
     transaction_reset(tr);
-    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_PRIORITY_BATCH, (const uint8_t *)"x", 1), 2006);
+    assert_int_equal(transaction_set_option(tr, FDB_TR_OPTION_PRIORITY_BATCH, (const uint8_t *)"x",
+                                            1), 2006);
     transaction_reset(tr);
     option(tr, FDB_TR_OPTION_PRIORITY_BATCH);
     option(tr, FDB_TR_OPTION_RAW_ACCESS);
@@ -922,7 +938,8 @@ static void test_options(void **state) {
     assert_int_equal(commit(tr), 2023);
     assert_int_equal(database_handle_set_option(handle, 999, NULL, 0), 2007);
     assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_MAX_WATCHES, NULL, 0), 2006);
-    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_SNAPSHOT_RYW_DISABLE, NULL, 0), 0);
+    assert_int_equal(database_handle_set_option(handle, FDB_DB_OPTION_SNAPSHOT_RYW_DISABLE, NULL,
+                                                0), 0);
     transaction_reset(tr);
     set(tr, "a", "1");
     check_value(tr, "a", true, NULL);
@@ -938,15 +955,18 @@ static void test_special_keys(void **state) {
     check_value(tr, "\xff\xff/connection_string", false, "d:i@h:1");
     check_value(tr, "\xff\xff/cluster_file_path", false, "/a/path");
     check_value(tr, "\xff\xff/error_message", false, NULL);
-    assert_int_equal(transaction_get(tr, B("\xff\xff/status/json"), false, &arena, &value, &present), 0);
+    assert_int_equal(transaction_get(tr, B("\xff\xff/status/json"), false, &arena, &value,
+                                     &present), 0);
     assert_true(present && value.data[0] == '{' && value.data[value.length - 1] == '}');
     assert_int_equal(get_error(tr, "\xff\xff/nothing"), 2113);
     assert_int_equal(range_error(tr, range("\xff\xff/status/json", "\xff\xff/tracing/")), 2112);
     set(tr, "w", "1");
     check_value(tr, "r", false, NULL);
-    expect_rows(tr, range("\xff\xff/transaction/read_conflict_range/", "\xff\xff/transaction/read_conflict_range/r~"),
+    expect_rows(tr, range("\xff\xff/transaction/read_conflict_range/",
+                          "\xff\xff/transaction/read_conflict_range/r~"),
                 "\xff\xff/transaction/read_conflict_range/r=1 "
-                "\xff\xff/transaction/read_conflict_range/r=0 ", false); /* the end has a zero byte */
+                "\xff\xff/transaction/read_conflict_range/r=0 ",
+                    false); /* the end has a zero byte */
     arena_free(&arena);
     transaction_destroy(tr);
 }
@@ -997,7 +1017,10 @@ static void exercise(struct transaction *tr) {
     rows_free(&rows);
 }
 
-/* Every allocation fails once; nothing leaks, nothing is answered twice, and only a whole transaction commits. */
+/*
+ * Every allocation fails once; nothing leaks, nothing is answered twice, and only a whole
+ * transaction commits.
+ */
 static void test_memory_out(void **state) {
     (void)state;
     fake_hold_commits(fake, true);

@@ -110,11 +110,13 @@ static void test_unreadable(void **state) {
     struct write_map map = {.arena = &arena};
     struct bytes value;
     bool exists;
-    write_map_mutate(&map, B("k"), MUTATION_SET_VERSIONSTAMPED_VALUE, B("0123456789\0\0\0\0"), true);
+    write_map_mutate(&map, B("k"), MUTATION_SET_VERSIONSTAMPED_VALUE, B("0123456789\0\0\0\0"),
+                     true);
     struct write_segment at = write_map_find(&map, B("k"));
     assert_true(write_segment_is_unreadable(at));
     write_map_mutate(&map, B("k"), MUTATION_ADD, B("\x01"), true);
-    assert_int_equal(write_segment_apply(write_map_find(&map, B("k")), NULL, &arena, &value, &exists),
+    assert_int_equal(write_segment_apply(write_map_find(&map, B("k")), NULL, &arena, &value,
+                                         &exists),
                      ERROR_OPERATION_FAILED);
     write_map_mutate(&map, B("k"), MUTATION_SET, B("plain"), true);
     assert_true(write_segment_is_unreadable(write_map_find(&map, B("k")))); /* as upstream */
@@ -147,7 +149,8 @@ static struct model_key model[KEYS];
 
 static int compare_keys(const void *a, const void *b) {
     const struct model_key *left = a, *right = b;
-    return bytes_compare(bytes_make(left->text, left->length), bytes_make(right->text, right->length));
+    return bytes_compare(bytes_make(left->text, left->length), bytes_make(right->text,
+            right->length));
 }
 
 static void make_model(void) {
@@ -160,7 +163,8 @@ static void make_model(void) {
         for (int n = 0; n < total; n++, count++) {
             model[count].length = length;
             for (size_t i = 0, rest = (size_t)n; i < length; i++, rest /= LETTERS)
-                model[count].text[i] = (uint8_t)"\0aa"[rest % LETTERS] + (uint8_t)(rest % LETTERS == 2);
+                model[count].text[i] = (uint8_t)"\0aa"[rest % LETTERS]
+                                       + (uint8_t)(rest % LETTERS == 2);
         }
     }
     assert_int_equal(count, KEYS);
@@ -215,7 +219,8 @@ static bool model_value(const struct model_key *key, const struct bytes *base, s
 
 static void compare_key(struct write_map *map, int index, struct arena *arena) {
     const struct model_key *key = &model[index];
-    static const struct bytes bases[] = {{(const uint8_t *)"\x01\x02", 2}, {(const uint8_t *)"", 0}};
+    static const struct bytes bases[] = {{(const uint8_t *)"\x01\x02", 2}, {(const uint8_t *)"",
+            0}};
     struct write_segment segment = write_map_find(map, key_of(index));
     struct key_range range = {write_segment_begin(segment), write_segment_end(segment)};
     if (!write_segment_is_last(segment))
@@ -232,7 +237,8 @@ static void compare_key(struct write_map *map, int index, struct arena *arena) {
         if (kind == WRITE_CLEARED)
             exists = false;
         else if (kind != WRITE_UNMODIFIED)
-            error = write_segment_apply(segment, kind == WRITE_DEPENDENT ? base : NULL, arena, &found, &exists);
+            error = write_segment_apply(segment, kind == WRITE_DEPENDENT ? base : NULL, arena,
+                                        &found, &exists);
         assert_int_equal(error, readable ? 0 : ERROR_OPERATION_FAILED);
         if (!readable)
             continue;
@@ -286,7 +292,8 @@ static void random_write(struct write_map *map) {
         assert_int_equal(write_map_mutate(map, key_of(from), type, value, conflict), 0);
     } else if (what < 14) {
         model_push(&model[from], MUTATION_SET_VERSIONSTAMPED_VALUE, true, value, conflict);
-        assert_int_equal(write_map_mutate(map, key_of(from), MUTATION_SET_VERSIONSTAMPED_VALUE, value,
+        assert_int_equal(write_map_mutate(map, key_of(from), MUTATION_SET_VERSIONSTAMPED_VALUE,
+                                          value,
                                           conflict), 0);
     } else if (what < 16) {
         model_clear(&model[from], conflict);
@@ -333,7 +340,8 @@ static void test_many(void **state) {
     }
     assert_int_equal(map.operation_count, 100000);
     write_map_check(&map);
-    assert_int_equal(write_map_clear_range(&map, (struct key_range){B("\x10"), B("\xf0")}, true), 0);
+    assert_int_equal(write_map_clear_range(&map, (struct key_range){B("\x10"), B("\xf0")}, true),
+                     0);
     write_map_check(&map);
     assert_true(map.operation_count < 20000);
     arena_free(&arena);
