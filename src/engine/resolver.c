@@ -41,6 +41,8 @@
  *   4. `newest` in an inner node is the maximum below, except where both are at or below the
  *      forgotten version.
  *   5. All leaves are at the same depth; nodes may be thin (range writes cut them) but never empty.
+ *   6. A gap is never newer than the point before it: a write that covers part of a gap and not the
+ *      key before it makes an entry where it begins.
  *
  * Forgetting. Nobody asks below `forgotten` any more, so all versions up to it count as one. An
  * entry whose point and gap equal the gap before it says nothing and can go. A sweep walks round
@@ -270,9 +272,8 @@ static struct key *slot_high(const struct node *node, unsigned slot, struct key 
 static int64_t node_newest(const struct node *node) {
     int64_t newest = VERSION_NEVER;
     for (unsigned i = 0; i < node->count; i++) {
-        newest = node->slots[i].newest > newest ? node->slots[i].newest : newest;
-        if (node->leaf && node->slots[i].point > newest)
-            newest = node->slots[i].point;
+        int64_t version = node->leaf ? node->slots[i].point : node->slots[i].newest;
+        newest = version > newest ? version : newest;
     }
     return newest;
 }
@@ -639,23 +640,16 @@ static bool point_conflicts(struct resolver *resolver, struct bytes key, int64_t
     return (slot_holds(node, slot, key) ? found->point : found->newest) > version;
 }
 
-/*
- * The last entry of the range lies in this leaf; its gap counts unless the range ends right behind
- * its key.
- */
-static bool last_gap_counts(const struct node *leaf, unsigned last, const struct bytes *end) {
-    struct bytes key = key_bytes(leaf->slots[last].key);
-    return !is_point((struct key_range){key, *end});
-}
-
+/* By invariant 6 a gap matters only where the range begins inside it. */
 static bool leaf_conflicts(const struct node *leaf, const struct bytes *begin,
                            const struct bytes *end, int64_t version) {
     unsigned first = begin ? find(leaf, *begin) : 0;
     unsigned last = end ? find_before(leaf, *end) : leaf->count - 1U;
-    for (unsigned i = first; i <= last; i++) {
-        if (leaf->slots[i].point > version && (i > first || !begin || slot_holds(leaf, i, *begin)))
-            return true;
-        if (leaf->slots[i].newest > version && (i < last || !end || last_gap_counts(leaf, i, end)))
+    bool inside_gap = begin && !slot_holds(leaf, first, *begin);
+    if ((inside_gap ? leaf->slots[first].newest : leaf->slots[first].point) > version)
+        return true;
+    for (unsigned i = first + 1; i <= last; i++) {
+        if (leaf->slots[i].point > version)
             return true;
     }
     return false;
@@ -810,6 +804,7 @@ static void check_node(struct check *check, const struct node *node, struct key 
     for (unsigned i = 0; i < node->count; i++) {
         assert(node->heads[i] == head_of(key_bytes(node->slots[i].key), node->skip));
         if (node->leaf) {
+            assert(node->slots[i].newest <= node->slots[i].point);
             check_entry(check, node, i);
             continue;
         }
