@@ -130,6 +130,27 @@ int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
     return mdb_put(transaction, tree, &key, &value, 0);
 }
 
+/*
+ * LMDB (0.9.24) reads the number T of the last transaction and then copies the trees' roots from the
+ * meta page of that parity, without looking back: a reader that is held up in between, while T + 1
+ * and T + 2 are committed, gets the roots of T + 2, or of both, under the name of T. Transaction
+ * T + 2 begins to commit after the reader has begun: so the renewal is repeated if any commit has.
+ */
+int base_lmdb_renew(struct lmdb_base *b, MDB_txn *transaction) {
+    for (;;) {
+        uint64_t commits = atomic_load_explicit(&b->commits, memory_order_acquire);
+        int result = mdb_txn_renew(transaction);
+        if (result)
+            return result;
+#ifndef __SANITIZE_THREAD__ /* which knows no fences */
+        atomic_thread_fence(memory_order_acquire);
+#endif
+        if (atomic_load_explicit(&b->commits, memory_order_relaxed) == commits)
+            return MDB_SUCCESS;
+        mdb_txn_reset(transaction);
+    }
+}
+
 /* ---- Checking ---- */
 
 struct check {
@@ -177,7 +198,10 @@ static fdb_error_t lmdb_check(struct base *base) {
     int result = mdb_txn_begin(b->environment, NULL, MDB_RDONLY, &transaction);
     if (result)
         return base_lmdb_error(result);
-    result = base_lmdb_record_read(transaction, b->tree, &record);
+    mdb_txn_reset(transaction);
+    result = base_lmdb_renew(b, transaction);
+    if (!result)
+        result = base_lmdb_record_read(transaction, b->tree, &record);
     if (!result)
         result = mdb_stat(transaction, b->tree, &statistics);
     if (!result)
@@ -186,10 +210,8 @@ static fdb_error_t lmdb_check(struct base *base) {
     if (!error) {
         check.subtree_next = coding_get_u64(record + RECORD_SUBTREE_NEXT);
         error = check_node(&check, 0, 0);
-        if (!error &&
-            check.entries !=
-                statistics.ms_entries) /* sub-trees that nothing leads to, or that two do */
-            error = ERROR_DATABASE_DAMAGED;
+        if (!error && check.entries != statistics.ms_entries)
+            error = ERROR_DATABASE_DAMAGED; /* sub-trees that nothing leads to, or that two do */
         mdb_cursor_close(check.at);
     }
     mdb_txn_abort(transaction);

@@ -55,6 +55,7 @@ struct lmdb_base {
     size_t page_bytes;
     char *path;
     _Atomic int64_t version;
+    _Atomic uint64_t commits; /* LMDB commits begun: see base_lmdb_renew */
     bool failed;      /* the writer's: a commit failed in a way that leaves the disk in doubt */
     MDB_txn *writing; /* the write transaction, or NULL; the rest belongs to it */
     MDB_cursor *at;   /* where it last wrote */
@@ -96,6 +97,9 @@ fdb_error_t base_lmdb_error(int result);
 int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record);
 int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
                            uint64_t subtree_next);
+
+/* Makes a reset read transaction see what is committed now. */
+int base_lmdb_renew(struct lmdb_base *b, MDB_txn *transaction);
 
 /* ---- base_lmdb_read.c and base_lmdb_write.c: methods of base.h ---- */
 

@@ -63,7 +63,7 @@ void base_lmdb_snapshot_reset(struct base_snapshot *base_snapshot) {
 fdb_error_t base_lmdb_snapshot_renew(struct base_snapshot *base_snapshot, int64_t *version) {
     struct lmdb_snapshot *s = snapshot_of(base_snapshot);
     base_lmdb_snapshot_reset(base_snapshot);
-    int result = mdb_txn_renew(s->transaction);
+    int result = base_lmdb_renew(s->owner, s->transaction);
     if (result)
         return base_lmdb_error(result);
     s->live = true;

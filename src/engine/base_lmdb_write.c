@@ -336,6 +336,7 @@ fdb_error_t base_lmdb_write_commit(struct base *base, int64_t version) {
         return write_error(b, result);
     mdb_cursor_close(b->at);
     b->at = NULL;
+    atomic_fetch_add(&b->commits, 1);
     result = mdb_txn_commit(b->writing);
     b->writing = NULL;
     if (result) {

@@ -4,7 +4,8 @@
  * opening what is ours and refusing what is not, failing memory, a full disk, readers beside the
  * writer, and kill -9 in the middle of commits.
  *
- * KEEL_SEED and KEEL_ROUNDS change the random tests.
+ * KEEL_SEED and KEEL_ROUNDS change the random tests; KEEL_LARGE_ROWS, KEEL_COMMITS and KEEL_KILLS
+ * make the large transaction, the concurrent and the kill test longer.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -683,7 +684,7 @@ static void test_snapshots_max(void **state) {
 
 /* ---- Readers beside the writer ---- */
 
-enum { SHARED_ROWS = 300, SHARED_COMMITS = 150, READERS = 3 };
+enum { SHARED_ROWS = 300, READERS = 3 };
 
 struct shared {
     struct base *base;
@@ -748,7 +749,8 @@ static void test_readers_beside_writer(void **state) {
     for (int i = 0; i < READERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, read_shared, &shared), 0);
     uint8_t value[600] = {0};
-    for (int64_t version = 1; version <= SHARED_COMMITS; version++) {
+    long commits = setting("KEEL_COMMITS", 150);
+    for (int64_t version = 1; version <= commits; version++) {
         char buffer[1200];
         coding_put_u64(value, (uint64_t)version);
         assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
@@ -767,6 +769,45 @@ static void test_readers_beside_writer(void **state) {
     for (int i = 0; i < READERS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(base_check(subject->base), ERROR_SUCCESS);
+}
+
+/* Does a snapshot hold the version it says it has? */
+static void *renew_shared(void *argument) {
+    struct shared *shared = argument;
+    struct base_snapshot *snapshot;
+    require(base_snapshot_create(shared->base, &snapshot) == ERROR_SUCCESS);
+    while (!atomic_load(&shared->stop)) {
+        int64_t version;
+        struct bytes value;
+        bool present;
+        require(base_snapshot_renew(snapshot, &version) == ERROR_SUCCESS);
+        require(base_get(snapshot, BYTES_LITERAL("k"), &value, &present) == ERROR_SUCCESS);
+        require((present ? (int64_t)coding_get_u64(value.data) : 0) == version);
+        base_snapshot_reset(snapshot);
+    }
+    base_snapshot_destroy(snapshot);
+    return NULL;
+}
+
+/* More threads than cores, so that some are held up in the middle of renewing while others commit. */
+static void test_renewing_beside_writer(void **state) {
+    struct subject *subject = *state;
+    struct shared shared = {.base = subject->base};
+    pthread_t threads[4 * READERS];
+    for (int i = 0; i < 4 * READERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, renew_shared, &shared), 0);
+    long commits = 20 * setting("KEEL_COMMITS", 150);
+    for (int64_t version = 1; version <= commits; version++) {
+        uint8_t value[8];
+        coding_put_u64(value, (uint64_t)version);
+        assert_int_equal(base_write_begin(subject->base), ERROR_SUCCESS);
+        assert_int_equal(base_write_set(subject->base, BYTES_LITERAL("k"), bytes_make(value, 8)),
+                         ERROR_SUCCESS);
+        assert_int_equal(base_write_commit(subject->base, version), ERROR_SUCCESS);
+    }
+    atomic_store(&shared.stop, true);
+    for (int i = 0; i < 4 * READERS; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* ---- Files ---- */
@@ -1082,6 +1123,7 @@ int main(void) {
         ON_BOTH(test_memory_fails_reading),
         ON_BOTH(test_snapshots_max),
         ON_BOTH(test_readers_beside_writer),
+        ON_BOTH(test_renewing_beside_writer),
         ON(lmdb, test_foreign_files),
         ON(lmdb, test_newer_format),
         ON(lmdb, test_leftovers),
