@@ -38,7 +38,7 @@ all: $(LIB) ## build/lib/libfdb_c.so
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = liblmdb-dev libxxhash-dev libcmocka-dev
+PACKAGES = g++ liblmdb-dev libxxhash-dev libcmocka-dev
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -139,6 +139,12 @@ FDB_CLUSTER ?=
 .PHONY: conformance
 conformance: $(BUILD)/bin/conformance ## the conformance suite; FDB_LIB=… FDB_CLUSTER=… to judge it by another library
 	LD_LIBRARY_PATH=$(dir $(FDB_LIB)) LD_PRELOAD=$(FDB_LIB) KEEL_TEST_CLUSTER=$(FDB_CLUSTER) $(BUILD)/bin/conformance
+
+# Everything once more under a checker. The random tests run fewer rounds there; the rest is the same.
+.PHONY: test-sanitized
+test-sanitized: ## make test under the address, undefined and thread sanitizers
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 test
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 test
 
 .PHONY: soak
 soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual rounds (20)
