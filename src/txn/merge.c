@@ -20,7 +20,7 @@
  */
 #include "txn/read.h"
 
-enum { BATCH_ROWS_FIRST = 32, BATCH_ROWS_MAX = 4096, BATCH_BYTES_MAX = 256 * 1024 };
+enum { BATCH_ROWS_FIRST = 128, BATCH_ROWS_MAX = 4096, BATCH_BYTES_MAX = 256 * 1024 };
 
 struct merge {
     struct transaction *transaction;
@@ -259,7 +259,7 @@ fdb_error_t merge_rows(struct transaction *transaction, const struct row_request
                           .rows_left = request->row_limit,
                           .bytes_left = request->byte_limit,
                           .batch_rows = BATCH_ROWS_FIRST};
-    if (request->row_limit < merge.batch_rows)
+    if (request->row_limit <= BATCH_ROWS_MAX) /* about as many as will be used */
         merge.batch_rows = (int)request->row_limit;
     fdb_error_t error = request->reverse ? walk_backwards(&merge) : walk_forwards(&merge);
     *more = reached(&merge);
