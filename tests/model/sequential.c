@@ -7,6 +7,10 @@
  *
  *     model-sequential [SEED]        one seed; or by KEEL_SEED and KEEL_ROUNDS
  *     KEEL_MODEL_PLANT=N …           the checker sees one altered result a seed, and must find it
+ *     KEEL_MODEL_AGED=N …            only the aged seeds, N batches of them
+ *
+ * Aged seeds: databases that remember versions for a tenth of a second only, left alone for a while
+ * between calls, so that what they read comes from their base and from their window.
  *
  * Every run begins by planting each kind of wrong result: a checker that cannot fail proves
  * nothing.
@@ -24,7 +28,13 @@ enum {
     TRACE_CALLS_MAX = 2000,
     FAILURES_SHOWN_MAX = 3,
     SEEDS_PER_PLANT_MAX = 300,
-    SLOW_SECONDS = 3, /* after that a read version may have become too old: no finding */
+    SLOW_MS = 3000, /* after that a read version may have become too old: no finding */
+    AGED_DATABASES = 16, /* the last quarter of them directories */
+    AGED_PHASES = 3,
+    AGED_LIFETIME_MS = 100,
+    AGED_SLOW_MS = 50,
+    AGED_PAUSE_MS = 800,
+    SEEDS_PER_AGED_BATCH = 750,
 };
 
 /* What can be altered before the reference sees it. */
@@ -39,14 +49,23 @@ enum plant {
     PLANT_END,
 };
 
-struct places {
-    FDBDatabase *memory, *directory;
+/* A database to run on. */
+struct place {
+    FDBDatabase *database;
     char path[512];
+    bool on_disk;
+    int64_t slow_ms;
+};
+
+struct places {
+    char scratch[400];
+    struct place memory, directory;
+    struct place aged[AGED_DATABASES];
 };
 
 struct run {
-    struct places *places;
-    bool on_disk;
+    struct place *place;
+    uint64_t seed;
     enum plant plant; /* PLANT_NONE once it is planted */
     struct arena arena;
     struct random random;
@@ -59,7 +78,7 @@ struct run {
         struct call call;
     } *trace;
     int trace_count;
-    time_t began;
+    int64_t began_ms;
     bool slow; /* a version became too old */
 };
 
@@ -73,8 +92,10 @@ static FDBDatabase *open_database(const char *path) {
     return database;
 }
 
-static FDBDatabase *run_database(struct run *run) {
-    return run->on_disk ? run->places->directory : run->places->memory;
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* --- Planting --- */
@@ -188,7 +209,7 @@ static const char *step(struct run *run, int index, struct call *call) {
             run->trace[run->trace_count].session = index;
             run->trace[run->trace_count++].call = *call;
         }
-        if (call->error == 1007 && time(NULL) - run->began >= SLOW_SECONDS) {
+        if (call->error == 1007 && now_ms() - run->began_ms >= run->place->slow_ms) {
             run->slow = true;
             return "too old";
         }
@@ -204,7 +225,7 @@ static const char *step(struct run *run, int index, struct call *call) {
 /* The database as a new transaction sees it is the newest state. */
 static const char *audit(struct run *run, struct rows *rows, int64_t *version) {
     const struct state *newest = history_newest(&run->history);
-    *rows = database_read_all(run_database(run), &run->arena, version);
+    *rows = database_read_all(run->place->database, &run->arena, version);
     if (*version < newest->version)
         return "a new transaction reads below the newest commit";
     if (rows->count != newest->rows.count)
@@ -221,7 +242,7 @@ static void open_sessions(struct run *run) {
     for (int i = 0; i < SESSIONS; i++) {
         run->sessions[i] = (struct session){.arena = &run->arena, .pool = &run->pool,
                                             .random = &run->random};
-        session_open(&run->sessions[i], run_database(run));
+        session_open(&run->sessions[i], run->place->database);
         txn_reset(&run->txns[i]);
     }
 }
@@ -231,16 +252,23 @@ static void close_sessions(struct run *run) {
         session_close(&run->sessions[i]);
 }
 
-/* Closes the directory and opens it again: everything is still there, and versions go on. */
-static const char *reopen(struct run *run) {
+/* Begins the history anew with what the database holds, which must be the newest state. */
+static const char *go_on(struct run *run) {
     struct rows rows;
     int64_t version;
-    close_sessions(run);
-    fdb_database_destroy(run->places->directory);
-    run->places->directory = open_database(run->places->path);
     const char *finding = audit(run, &rows, &version);
     if (!finding)
         history_begin(&run->history, &run->arena, version, rows);
+    run->began_ms = now_ms();
+    return finding;
+}
+
+/* Closes the directory and opens it again: everything is still there, and versions go on. */
+static const char *reopen(struct run *run) {
+    close_sessions(run);
+    fdb_database_destroy(run->place->database);
+    run->place->database = open_database(run->place->path);
+    const char *finding = go_on(run);
     open_sessions(run);
     return finding;
 }
@@ -263,52 +291,90 @@ static const char *populate(struct run *run) {
 }
 
 static const char *run_calls(struct run *run) {
-    const char *finding = populate(run);
+    const char *finding = NULL;
     int steps = 20 + random_below(&run->random, 140);
     for (int i = 0; i < steps && !finding; i++) {
         int index = random_below(&run->random, SESSIONS);
         struct call call;
         choose(run, &run->sessions[index], &call);
         finding = step(run, index, &call);
-        if (!finding && run->on_disk && random_below(&run->random, 60) == 0)
+        if (!finding && run->place->on_disk && random_below(&run->random, 60) == 0)
             finding = reopen(run);
     }
     return finding;
 }
 
-static void print_trace(const struct run *run, uint64_t seed, const char *program,
-                        const char *finding) {
-    printf("seed %llu, %s: %s\n", (unsigned long long)seed, run->on_disk ? "directory" : ":memory:",
-           finding);
+static void print_trace(const struct run *run, const char *program, const char *finding) {
+    bool aged = run->place->slow_ms == AGED_SLOW_MS;
+    printf("seed %llu, %s: %s\n", (unsigned long long)run->seed, run->place->path, finding);
     for (int i = 0; i < run->trace_count; i++) {
         printf("  t%d ", run->trace[i].session);
         call_print(stdout, &run->trace[i].call);
         printf("\n");
     }
-    printf("again: KEEL_SEED=%llu KEEL_ROUNDS=1 %s\n", (unsigned long long)seed, program);
+    printf("again: %sKEEL_SEED=%llu KEEL_ROUNDS=1 %s\n", aged ? "KEEL_MODEL_AGED=1 " : "",
+           (unsigned long long)run->seed, program);
+}
+
+static const char *run_begin(struct run *run, struct place *place, uint64_t seed) {
+    *run = (struct run){.place = place, .seed = seed, .random = {seed}, .began_ms = now_ms()};
+    run->trace = arena_take(&run->arena, TRACE_CALLS_MAX * sizeof *run->trace);
+    pool_create(&run->pool, &run->arena, &run->random);
+    int64_t version = database_clear(place->database);
+    history_begin(&run->history, &run->arena, version, (struct rows){0});
+    open_sessions(run);
+    return populate(run);
 }
 
 /* True if the seed passed. `program` NULL: prints nothing. */
-static bool run_seed(struct places *places, uint64_t seed, enum plant plant, const char *program) {
-    struct run run = {.places = places, .on_disk = seed % 16 == 15, .plant = plant,
-                      .random = {seed}, .began = time(NULL)};
+static bool run_end(struct run *run, const char *finding, const char *program) {
     struct rows rows;
     int64_t version;
-    run.trace = arena_take(&run.arena, TRACE_CALLS_MAX * sizeof *run.trace);
-    pool_create(&run.pool, &run.arena, &run.random);
-    version = database_clear(run_database(&run));
-    history_begin(&run.history, &run.arena, version, (struct rows){0});
-    open_sessions(&run);
-    const char *finding = run_calls(&run);
-    close_sessions(&run);
+    close_sessions(run);
     if (!finding)
-        finding = audit(&run, &rows, &version);
-    if (run.slow)
+        finding = audit(run, &rows, &version);
+    if (run->slow)
         finding = NULL;
     if (finding && program)
-        print_trace(&run, seed, program, finding);
-    arena_free(&run.arena);
+        print_trace(run, program, finding);
+    arena_free(&run->arena);
     return !finding;
+}
+
+static bool run_seed(struct places *places, uint64_t seed, enum plant plant, const char *program) {
+    struct run run;
+    const char *finding =
+        run_begin(&run, seed % 16 == 15 ? &places->directory : &places->memory, seed);
+    run.plant = plant;
+    if (!finding)
+        finding = run_calls(&run);
+    return run_end(&run, finding, program);
+}
+
+/*
+ * One seed for each of the databases that age, all left alone at the same time. Returns how many
+ * failed.
+ */
+static int run_aged(struct places *places, uint64_t seed, const char *program) {
+    static struct run runs[AGED_DATABASES];
+    const char *findings[AGED_DATABASES];
+    int failed = 0;
+    for (int i = 0; i < AGED_DATABASES; i++)
+        findings[i] = run_begin(&runs[i], &places->aged[i], seed + (uint64_t)i);
+    for (int phase = 0; phase < AGED_PHASES; phase++) {
+        usleep(AGED_PAUSE_MS * 1000);
+        for (int i = 0; i < AGED_DATABASES; i++) {
+            close_sessions(&runs[i]);
+            if (!findings[i])
+                findings[i] = go_on(&runs[i]);
+            open_sessions(&runs[i]);
+            if (!findings[i])
+                findings[i] = run_calls(&runs[i]);
+        }
+    }
+    for (int i = 0; i < AGED_DATABASES; i++)
+        failed += !run_end(&runs[i], findings[i], program);
+    return failed;
 }
 
 /* Plants every kind of wrong result until it is found. Returns how many never were. */
@@ -326,23 +392,40 @@ static int self_check(struct places *places) {
     return missed;
 }
 
+static void place_open(struct place *place, const char *path, int64_t slow_ms) {
+    snprintf(place->path, sizeof place->path, "%s", path);
+    place->on_disk = path[0] != ':';
+    place->slow_ms = slow_ms;
+    place->database = open_database(path);
+}
+
 static void places_open(struct places *places) {
     const char *directory = getenv("TMPDIR");
-    snprintf(places->path, sizeof places->path, "%s/keel-model-XXXXXX", directory ? directory
-             : "/tmp");
-    if (!mkdtemp(places->path))
+    char path[512], lifetime[16];
+    snprintf(places->scratch, sizeof places->scratch, "%s/keel-model-XXXXXX",
+             directory ? directory : "/tmp");
+    if (!mkdtemp(places->scratch))
         die("no temporary directory", 0);
-    places->memory = open_database(":memory:");
-    places->directory = open_database(places->path);
+    place_open(&places->memory, ":memory:", SLOW_MS);
+    snprintf(path, sizeof path, "%s/young", places->scratch);
+    place_open(&places->directory, path, SLOW_MS);
+    snprintf(lifetime, sizeof lifetime, "%d", AGED_LIFETIME_MS);
+    setenv("KEEL_LIFETIME_MS", lifetime, 1);
+    for (int i = 0; i < AGED_DATABASES; i++) {
+        snprintf(path, sizeof path, "%s/aged-%d", places->scratch, i);
+        place_open(&places->aged[i], i < AGED_DATABASES * 3 / 4 ? ":memory:" : path, AGED_SLOW_MS);
+    }
 }
 
 static void places_close(struct places *places, bool keep) {
-    char command[600];
-    fdb_database_destroy(places->memory);
-    fdb_database_destroy(places->directory);
-    snprintf(command, sizeof command, "rm -rf '%s'", places->path);
+    char command[500];
+    fdb_database_destroy(places->memory.database);
+    fdb_database_destroy(places->directory.database);
+    for (int i = 0; i < AGED_DATABASES; i++)
+        fdb_database_destroy(places->aged[i].database);
+    snprintf(command, sizeof command, "rm -rf '%s'", places->scratch);
     if (!keep && system(command) != 0)
-        printf("%s is left behind\n", places->path);
+        printf("%s is left behind\n", places->scratch);
 }
 
 int main(int argc, char **argv) {
@@ -350,18 +433,24 @@ int main(int argc, char **argv) {
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : environment_number("KEEL_SEED", 1);
     uint64_t rounds = argc > 1 ? 1 : environment_number("KEEL_ROUNDS", ROUNDS);
     enum plant plant = (enum plant)environment_number("KEEL_MODEL_PLANT", PLANT_NONE);
-    uint64_t passed = 0, failed = 0;
+    uint64_t aged = environment_number("KEEL_MODEL_AGED", 0);
+    uint64_t passed = 0, failed = 0, batches = aged ? aged : rounds / SEEDS_PER_AGED_BATCH;
     network_start();
     places_open(&places);
-    if (!plant && rounds > 1) {
+    if (!plant && !aged && rounds > 1) {
         failed += (uint64_t)self_check(&places);
         passed += PLANT_END - 1 - failed;
     }
-    for (uint64_t round = 0; round < rounds && failed < FAILURES_SHOWN_MAX; round++) {
+    for (uint64_t round = 0; round < rounds && !aged && failed < FAILURES_SHOWN_MAX; round++) {
         if (run_seed(&places, seed + round, plant, argv[0]))
             passed++;
         else
             failed++;
+    }
+    for (uint64_t i = 0; i < batches && !plant && failed < FAILURES_SHOWN_MAX; i++) {
+        uint64_t found = (uint64_t)run_aged(&places, seed + i * AGED_DATABASES, argv[0]);
+        failed += found;
+        passed += AGED_DATABASES - found;
     }
     places_close(&places, failed > 0);
     network_stop();
