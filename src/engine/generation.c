@@ -3,7 +3,7 @@
  * A generation: the changes of some span of versions, as one ordered map. On the path of a transaction it is where a commit's changes
  * land after they are in the log, where reads look first, and what the checkpoint later carries to the base.
  *
- * The map is a skip list. A node stands for a boundary in the key space and has two chains of states, newest first:
+ * The map is an ordered list of nodes (node_list.c). A node stands for a boundary in the key space and has two chains of states, newest first:
  *
  *        head ------ "b" ----------- "f" ------ "k" ----->
  *                   point   gap     point  gap  point gap
@@ -30,14 +30,11 @@
  * would cost a search, and for a key that is not there it costs that probe alone as long as no range was ever cleared in
  * the generation. It grows by doubling; outgrown tables are kept until the generation goes, as a reader may stand in one.
  *
- * A node is one piece of memory: links, tower, key, and a zero byte, so that the key's successor can be handed out as a view. The height of
- * its tower comes from the hash of its key, which makes the memory for a change known before it is applied.
- *
  * Invariants (generation_check):
- *   1. Keys ascend strictly along every level; a level holds the nodes of the level below that are tall enough; `previous` mirrors level 0.
+ *   1. The list is sound (node_list_check).
  *   2. Versions descend strictly along a chain and lie between first_version and last_version.
- *   3. Gap chains hold clears only. No chain has a clear directly on top of a clear.
- *   4. The head has no states, and the last node's gap is silent: every clear has an end.
+ *   3. No chain has a clear directly on top of a clear. Gap chains hold clears only, hence at most one.
+ *   4. The last node's gap is silent: every clear has an end.
  *   5. Every node is in the newest hash table.
  *
  * Threads: one writer, any number of readers, no locks. The writer fills a piece of memory before it stores the pointer to it (release);
@@ -53,7 +50,6 @@
 #include <assert.h>
 
 #include "util/checksum.h"
-#include "util/coding.h"
 #include "util/memory.h"
 
 enum { TABLE_SLOTS_MIN = 16 };
@@ -66,8 +62,8 @@ static size_t aligned(size_t size) {
     return (size + 7) & ~(size_t)7;
 }
 
-static size_t node_bytes(unsigned height, size_t key_length) {
-    return aligned(sizeof(struct node) + height * sizeof(struct node *) + key_length + 1);
+static size_t node_bytes(size_t key_length) {
+    return aligned(offsetof(struct node, key) + key_length + 1);
 }
 
 static size_t entry_bytes(size_t value_length) {
@@ -76,28 +72,6 @@ static size_t entry_bytes(size_t value_length) {
 
 uint64_t generation_hash(struct bytes key) {
     return checksum(key, 0);
-}
-
-static unsigned hash_height(uint64_t hash) {
-    unsigned height = 1 + (unsigned)__builtin_clzll(hash | 1) / 2;
-    return height < NODE_HEIGHT_MAX ? height : NODE_HEIGHT_MAX;
-}
-
-static size_t node_bytes_for(struct bytes key) {
-    return node_bytes(hash_height(generation_hash(key)), key.length);
-}
-
-struct search_key search_key_make(struct bytes key) {
-    uint8_t padded[8] = {0};
-    if (key.length >= 8)
-        return (struct search_key){key, coding_get_u64_big(key.data)};
-    if (key.length)
-        memcpy(padded, key.data, key.length);
-    return (struct search_key){key, coding_get_u64_big(padded)};
-}
-
-static bool is_successor(struct bytes after, struct bytes key) {
-    return after.length == key.length + 1 && after.data[key.length] == 0 && bytes_starts_with(after, key);
 }
 
 static bool is_clear(const struct entry *entry) {
@@ -121,17 +95,13 @@ fdb_error_t generation_create(struct generation **generation) {
     struct generation *made = memory_allocate_zeroed(sizeof *made);
     if (!made)
         return ERROR_LARGE_ALLOC_FAILED;
-    made->head = arena_allocate(&made->arena, node_bytes(NODE_HEIGHT_MAX, 0));
-    if (!made->head) {
+    if (!node_list_init(&made->list, &made->arena)) {
+        arena_free(&made->arena);
         memory_free(made);
         return ERROR_LARGE_ALLOC_FAILED;
     }
-    memset(made->head, 0, node_bytes(NODE_HEIGHT_MAX, 0));
-    made->head->height = NODE_HEIGHT_MAX;
     made->first_version = made->last_version = -1;
-    atomic_init(&made->references, 1);
-    atomic_init(&made->height, 1);
-    count_bytes(made);
+    atomic_init(&made->references, 1); /* and `bytes` stays 0: an empty generation counts for nothing */
     *generation = made;
     return 0;
 }
@@ -206,39 +176,7 @@ static fdb_error_t table_reserve(struct generation *generation, size_t count) {
     return 0;
 }
 
-/* --- Searching the list --- */
-
-/*
- * The last node below the key (or at it, with or_equal), and with `path` the last such node of every level. While one level is tried, the
- * node that the level below would try is on its way to the cache.
- */
-static inline struct node *search(struct generation *generation, const struct search_key *key, bool or_equal,
-                                  struct node **path) {
-    struct node *node = generation->head;
-    struct node *beyond = NULL; /* a node known to lie behind the key: need not be compared again */
-    unsigned level = atomic_load_explicit(&generation->height, memory_order_acquire);
-    while (level-- > 0) {
-        struct node *next;
-        while ((next = node_next(node, level)) != beyond) {
-            if (level > 0)
-                __builtin_prefetch(atomic_load_explicit(&node->next[level - 1], memory_order_relaxed));
-            if (!next)
-                break;
-            int order = node_compare(next, key);
-            if (order > 0 || (order == 0 && !or_equal))
-                break;
-            node = next;
-        }
-        beyond = next;
-        if (path)
-            path[level] = node;
-    }
-    return node;
-}
-
-struct node *generation_floor(struct generation *generation, const struct search_key *key, bool or_equal) {
-    return search(generation, key, or_equal, NULL);
-}
+/* --- Reading --- */
 
 void generation_prefetch(struct generation *generation, uint64_t hash) {
     struct index_table *table = atomic_load_explicit(&generation->table, memory_order_acquire);
@@ -257,44 +195,29 @@ const struct entry *generation_find(struct generation *generation, const struct 
     if (!atomic_load_explicit(&generation->has_gaps, memory_order_relaxed))
         return NULL;
     /* Should the key get a node just now, its predecessor still answers for the versions that can be asked for. */
-    return chain_find(&search(generation, key, false, NULL)->gap, version);
+    struct node_place place;
+    return chain_find(&node_list_floor(&generation->list, key, false, &place)->gap, version);
 }
 
 /* --- Changing: nodes --- */
 
-/* A node for `key` whose chains are those of the gap it lies in; not yet linked. */
-static struct node *make_node(struct generation *generation, struct bytes key, unsigned height, const struct entry *gap) {
-    struct node *node = take(generation, node_bytes(height, key.length));
-    node->prefix = search_key_make(key).prefix;
-    node->length = (uint32_t)key.length;
-    node->height = (uint8_t)height;
+/* A node for `key` whose chains are those of the gap it lies in; not yet in the list. */
+static struct node *make_node(struct generation *generation, const struct search_key *key, const struct entry *gap) {
+    struct node *node = take(generation, node_bytes(key->bytes.length));
+    node->prefix = key->prefix;
+    node->length = (uint32_t)key->bytes.length;
     atomic_init(&node->point, gap);
     atomic_init(&node->gap, gap);
-    uint8_t *copy = (uint8_t *)&node->next[height];
-    if (key.length)
-        memcpy(copy, key.data, key.length);
-    copy[key.length] = 0;
+    if (key->bytes.length)
+        memcpy(node->key, key->bytes.data, key->bytes.length);
+    node->key[key->bytes.length] = 0;
     return node;
 }
 
-/* From level 0 upwards, so that a node met on a level is on all levels below. */
-static void link_node(struct generation *generation, struct node *node, struct node **path, uint64_t hash) {
-    unsigned height = atomic_load_explicit(&generation->height, memory_order_relaxed);
-    for (unsigned level = height; level < node->height; level++)
-        path[level] = generation->head;
-    struct node *next = node_next(path[0], 0);
-    atomic_init(&node->previous, path[0]);
-    for (unsigned level = 0; level < node->height; level++) {
-        atomic_init(&node->next[level], node_next(path[level], level));
-        atomic_store_explicit(&path[level]->next[level], node, memory_order_release);
-    }
-    if (next)
-        atomic_store_explicit(&next->previous, node, memory_order_release);
-    if (node->height > height)
-        atomic_store_explicit(&generation->height, node->height, memory_order_release);
+static void add_node(struct generation *generation, const struct node_place *floor, struct node *node, uint64_t hash) {
+    node_list_insert(&generation->list, floor, node);
     struct index_table *table = atomic_load_explicit(&generation->table, memory_order_relaxed);
-    generation->nodes_count++;
-    assert(table_has_room(table, generation->nodes_count));
+    assert(table_has_room(table, generation->list.nodes_count));
     table_insert(table, hash, node);
 }
 
@@ -354,11 +277,11 @@ void generation_set(struct generation *generation, int64_t version, struct bytes
     struct index_table *table = atomic_load_explicit(&generation->table, memory_order_relaxed);
     assert(table);
     struct node *node = table_find(table, &wanted, hash);
-    struct node *path[NODE_HEIGHT_MAX];
+    struct node_place floor;
     bool fresh = !node;
     if (fresh) {
-        const struct entry *gap = chain_head(&search(generation, &wanted, false, path)->gap);
-        node = make_node(generation, key, hash_height(hash), gap);
+        const struct entry *gap = chain_head(&node_list_floor(&generation->list, &wanted, false, &floor)->gap);
+        node = make_node(generation, &wanted, gap);
     }
     const struct entry *older = older_than(chain_head(&node->point), version);
     struct entry *entry = make_entry(generation, version, older, (uint32_t)value.length);
@@ -366,27 +289,26 @@ void generation_set(struct generation *generation, int64_t version, struct bytes
         memcpy(entry->value, value.data, value.length);
     atomic_store_explicit(&node->point, entry, memory_order_release);
     if (fresh)
-        link_node(generation, node, path, hash);
+        add_node(generation, &floor, node, hash);
 }
 
 /*
- * The first node at or after `key`, NULL past the last. The key itself gets a node, unless it lies in a gap whose newest state is a clear:
- * then clearing on either side of it needs no boundary.
+ * The first node at or after `key`, NULL past the last; *place is on it. The key itself gets a node, unless it lies in a gap whose newest state
+ * is a clear: then clearing on either side of it needs no boundary.
  */
-static struct node *boundary(struct generation *generation, struct bytes key) {
+static struct node *boundary(struct generation *generation, struct bytes key, struct node_place *place) {
     struct search_key wanted = search_key_make(key);
-    struct node *path[NODE_HEIGHT_MAX];
-    struct node *before = search(generation, &wanted, false, path);
-    struct node *next = node_next(before, 0);
+    struct node *before = node_list_floor(&generation->list, &wanted, false, place);
+    struct node_place floor = *place;
+    struct node *next = node_place_next(place);
     if (next && node_compare(next, &wanted) == 0)
         return next;
     const struct entry *gap = chain_head(&before->gap);
     if (is_clear(gap))
         return next;
-    uint64_t hash = generation_hash(key);
-    struct node *node = make_node(generation, key, hash_height(hash), gap);
-    link_node(generation, node, path, hash);
-    return node;
+    struct node *node = make_node(generation, &wanted, gap);
+    add_node(generation, &floor, node, generation_hash(key));
+    return node_list_floor(&generation->list, &wanted, true, place);
 }
 
 void generation_clear_range(struct generation *generation, int64_t version, struct bytes begin, struct bytes end) {
@@ -394,15 +316,16 @@ void generation_clear_range(struct generation *generation, int64_t version, stru
         return;
     note_version(generation, version);
     struct clearing clearing = {.generation = generation, .version = version};
+    struct node_place place;
     if (is_successor(end, begin)) {
-        struct node *node = boundary(generation, begin);
+        struct node *node = boundary(generation, begin, &place);
         if (node && bytes_equal(node_key(node), begin))
             clear_chain(&clearing, &node->point);
         return;
     }
     atomic_store_explicit(&generation->has_gaps, true, memory_order_relaxed);
-    struct node *stop = boundary(generation, end);
-    for (struct node *node = boundary(generation, begin); node != stop; node = node_next(node, 0)) {
+    struct node *stop = boundary(generation, end, &place);
+    for (struct node *node = boundary(generation, begin, &place); node != stop; node = node_place_next(&place)) {
         clear_chain(&clearing, &node->point);
         clear_chain(&clearing, &node->gap);
     }
@@ -413,10 +336,12 @@ void generation_clear_range(struct generation *generation, int64_t version, stru
 /* How many chains of the nodes in a range would take a clear. */
 static size_t count_clearable(struct generation *generation, struct bytes begin, struct bytes end) {
     struct search_key from = search_key_make(begin), to = search_key_make(end);
-    struct node *stop = node_next(search(generation, &to, false, NULL), 0);
-    struct node *node = node_next(search(generation, &from, false, NULL), 0);
+    struct node_place place;
+    node_list_floor(&generation->list, &to, false, &place);
+    struct node *stop = node_place_next(&place);
+    node_list_floor(&generation->list, &from, false, &place);
     size_t count = 0;
-    for (; node != stop; node = node_next(node, 0))
+    for (struct node *node; (node = node_place_next(&place)) != stop;)
         count += (size_t)!is_clear(chain_head(&node->point)) + (size_t)!is_clear(chain_head(&node->gap));
     return count;
 }
@@ -433,10 +358,10 @@ fdb_error_t generation_reserve(struct generation *generation, const struct chang
     size_t ranges = 0, entries = 0, bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct change *change = &changes[i];
-        bytes += node_bytes_for(change->key);
+        bytes += node_bytes(change->key.length);
         if (is_range_clear(change)) {
             ranges++;
-            bytes += node_bytes_for(change->value);
+            bytes += node_bytes(change->value.length);
             entries += count_clearable(generation, change->key, change->value);
         } else {
             bytes += entry_bytes(change->clear ? 0 : change->value.length);
@@ -445,7 +370,9 @@ fdb_error_t generation_reserve(struct generation *generation, const struct chang
     if (ranges)
         entries += 2 * (count - ranges) + 4 * ranges;
     bytes += entries * entry_bytes(0);
-    fdb_error_t error = table_reserve(generation, generation->nodes_count + count + ranges);
+    fdb_error_t error = table_reserve(generation, generation->list.nodes_count + count + ranges);
+    if (!error && !node_list_reserve(&generation->list, count + ranges))
+        error = ERROR_LARGE_ALLOC_FAILED;
     if (!error && !arena_reserve(&generation->arena, bytes))
         error = ERROR_LARGE_ALLOC_FAILED;
     count_bytes(generation);
@@ -468,7 +395,9 @@ static fdb_error_t emit_clear(const struct generation_visitor *visitor, struct b
 fdb_error_t generation_visit(struct generation *generation, const struct generation_visitor *visitor) {
     struct bytes cleared = {NULL, 0};
     fdb_error_t error = 0;
-    for (struct node *node = node_next(generation->head, 0); node && !error; node = node_next(node, 0)) {
+    struct node_place place;
+    node_list_start(&generation->list, &place);
+    for (struct node *node; !error && (node = node_place_next(&place));) {
         const struct entry *point = chain_head(&node->point);
         const struct entry *gap = chain_head(&node->gap);
         if (!is_clear(point)) {
@@ -502,34 +431,19 @@ static void check_chain(struct generation *generation, const struct entry *entry
     }
 }
 
-static void check_node(struct generation *generation, struct node *node, struct node *previous) {
-    assert(node_previous(node) == previous);
-    assert(previous == generation->head || node_compare_nodes(previous, node) < 0);
-    assert(bytes_compare(node_key(node), node_key_after(node)) < 0);
-    assert(node->height >= 1 && node->height <= atomic_load(&generation->height));
-    check_chain(generation, chain_head(&node->point), false);
-    check_chain(generation, chain_head(&node->gap), true);
-    struct search_key key = search_key_make(node_key(node));
-    assert(key.prefix == node->prefix);
-    assert(table_find(atomic_load(&generation->table), &key, generation_hash(key.bytes)) == node);
-}
-
 void generation_check(struct generation *generation) {
-    struct node *last[NODE_HEIGHT_MAX];
-    for (unsigned level = 0; level < NODE_HEIGHT_MAX; level++)
-        last[level] = generation->head;
-    assert(!chain_head(&generation->head->point) && !chain_head(&generation->head->gap));
-    size_t count = 0;
-    for (struct node *node = node_next(generation->head, 0); node; node = node_next(node, 0)) {
-        check_node(generation, node, last[0]);
-        for (unsigned level = 0; level < node->height; level++) {
-            assert(node_next(last[level], level) == node);
-            last[level] = node;
-        }
-        count++;
+    node_list_check(&generation->list);
+    struct index_table *table = atomic_load(&generation->table);
+    struct node_place place;
+    node_list_start(&generation->list, &place);
+    const struct entry *last_gap = NULL;
+    for (struct node *node; (node = node_place_next(&place));) {
+        assert(node->key[node->length] == 0);
+        check_chain(generation, chain_head(&node->point), false);
+        check_chain(generation, chain_head(&node->gap), true);
+        last_gap = chain_head(&node->gap);
+        struct search_key key = search_key_make(node_key(node));
+        assert(table_find(table, &key, generation_hash(key.bytes)) == node);
     }
-    for (unsigned level = 0; level < NODE_HEIGHT_MAX; level++)
-        assert(!node_next(last[level], level));
-    assert(count == generation->nodes_count);
-    assert(!chain_head(&last[0]->gap));
+    assert(!last_gap);
 }

@@ -13,6 +13,7 @@
 #define KEEL_ENGINE_WINDOW_H
 
 #include "engine/batch.h"
+#include "engine/node_list.h"
 #include "util/bytes.h"
 #include "util/error.h"
 
@@ -54,7 +55,7 @@ void window_clear_range(struct window *window, int64_t version, struct bytes beg
  */
 fdb_error_t window_rotate(struct window *window);
 
-/* Bytes held by all generations on the list, and by the newest alone. Any thread. */
+/* Bytes held by all generations on the list, and by the newest alone; one that was never written to counts as 0. Any thread. */
 uint64_t window_bytes(struct window *window);
 uint64_t window_newest_bytes(struct window *window);
 
@@ -117,11 +118,10 @@ struct window_stretch {
  * A cursor walks the key space in stretches, so that a range read looks at the window once a stretch, not once a row. It is small, lives on
  * the stack, needs no memory and no closing, and is valid while the view is held. One thread. The members are the window's own.
  */
-struct node;
-struct entry;
 struct window_slot {
-    const struct node *node; /* last node at or below the place; NULL: never placed */
-    const struct node *next; /* forward: the one after it, or NULL */
+    const struct node *node; /* the last at or below the place; NULL: never placed */
+    const struct node *next; /* the one after it, or NULL */
+    struct node_place list;  /* forward: on `next`; backward: on `node` */
     bool on_point;           /* the place is that of the node's own key */
 };
 struct window_cursor {

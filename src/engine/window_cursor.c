@@ -4,7 +4,7 @@
  * stretches are copied from the base, cleared ones are skipped there, values are taken from here.
  *
  * A cursor stands at a place, which lies between keys: just before a key or just after it. For each generation, newest first, a slot
- * holds the last node at or below the place, and whether the place is at that node's own key, so that its point chain and not its gap chain
+ * holds the last node at or below the place, the one after it, and whether the place is at that node's own key, so that its point chain and not its gap chain
  * counts. Walking forward from just before "f":
  *
  *        newest     ---- "b" ------------------ "k" ---     slot: node b, next k, gap
@@ -38,16 +38,17 @@ enum {
     STEPS_MERGED = 64, /* so many stretches of one answer are joined: the caller waits for the first row meanwhile */
 };
 
+static void forget_slots(struct window_cursor *cursor) {
+    for (unsigned i = 0; i < cursor->view->count; i++)
+        cursor->slots[i].node = NULL;
+}
+
 void window_cursor_open(struct window_cursor *cursor, struct window_view *view, int64_t version) {
     cursor->view = view;
     cursor->version = version;
     cursor->resume = (struct bytes){NULL, 0};
-    for (unsigned i = 0; i < view->count; i++)
-        cursor->slots[i].node = NULL;
-}
-
-static bool is_successor(struct bytes after, struct bytes key) {
-    return after.length == key.length + 1 && after.data[key.length] == 0 && bytes_starts_with(after, key);
+    cursor->forward = true;
+    forget_slots(cursor);
 }
 
 static bool same_memory(struct bytes a, struct bytes b) {
@@ -61,37 +62,47 @@ static bool within(const struct node *node, const struct search_key *key, bool o
     return order < 0 || (order == 0 && or_equal);
 }
 
-/* The last node below or at the key, reached in a few steps from `node`; NULL if it is further away. */
-static const struct node *step_near(const struct node *head, const struct node *node, const struct search_key *key,
-                                    bool or_equal) {
-    int steps = STEPS_NEAR;
-    for (; node != head && !within(node, key, or_equal); node = node_previous(node)) {
-        if (steps-- == 0)
-            return NULL;
+/* One node on or back; slots before the first node stand on `before`, which has no states. */
+static void step_slot(struct window_slot *slot, const struct node *before, bool forward) {
+    if (forward) {
+        slot->node = slot->next;
+        slot->next = node_place_next(&slot->list);
+        return;
     }
-    for (;;) {
-        const struct node *next = node_next(node, 0);
-        if (!next || !within(next, key, or_equal))
-            return node;
-        if (steps-- == 0)
-            return NULL;
-        node = next;
+    slot->next = slot->node;
+    slot->node = node_place_previous(&slot->list);
+    if (!slot->node)
+        slot->node = before;
+}
+
+/* Moves a slot on to the key if that takes a few steps at most in the direction of the walk; else false. */
+static bool step_near(struct window_slot *slot, const struct node *before, bool forward, const struct search_key *key,
+                      bool or_equal) {
+    for (int steps = 0;; steps++) {
+        bool below = slot->node == before || within(slot->node, key, or_equal);
+        bool above = !slot->next || !within(slot->next, key, or_equal);
+        if (below && above)
+            return true;
+        if (!(forward ? below : above) || steps == STEPS_NEAR)
+            return false;
+        step_slot(slot, before, forward);
     }
 }
 
 static void place_slot(struct window_cursor *cursor, unsigned index) {
-    struct generation *generation = cursor->view->generations[index];
+    struct node_list *list = &cursor->view->generations[index]->list;
     struct window_slot *slot = &cursor->slots[index];
     struct search_key key = search_key_make(cursor->key);
     bool or_equal = cursor->forward || cursor->after;
-    const struct node *node = NULL;
-    if (slot->node)
-        node = step_near(generation->head, slot->node, &key, or_equal);
-    if (!node)
-        node = generation_floor(generation, &key, or_equal);
-    slot->node = node;
-    slot->next = node_next(node, 0);
-    slot->on_point = node != generation->head && cursor->after != cursor->forward && node_compare(node, &key) == 0;
+    if (!slot->node || !step_near(slot, list->before, cursor->forward, &key, or_equal)) {
+        slot->node = node_list_floor(list, &key, or_equal, &slot->list);
+        struct node_place following = slot->list;
+        slot->next = node_place_next(&following);
+        if (cursor->forward)
+            slot->list = following;
+    }
+    slot->on_point =
+        slot->node != list->before && cursor->after != cursor->forward && node_compare(slot->node, &key) == 0;
     cursor->placed = index + 1;
 }
 
@@ -101,7 +112,7 @@ static const struct node *slot_edge(const struct window_cursor *cursor, unsigned
     const struct window_slot *slot = &cursor->slots[index];
     if (cursor->forward)
         return slot->next;
-    return slot->node == cursor->view->generations[index]->head ? NULL : slot->node;
+    return slot->node == cursor->view->generations[index]->list.before ? NULL : slot->node;
 }
 
 static void find_edge(struct window_cursor *cursor) {
@@ -145,10 +156,8 @@ static void leave_point(struct window_cursor *cursor) {
         if (!slot->on_point)
             continue;
         slot->on_point = false;
-        if (!cursor->forward) {
-            slot->node = node_previous(slot->node);
-            __builtin_prefetch(slot->node);
-        }
+        if (!cursor->forward)
+            step_slot(slot, cursor->view->generations[i]->list.before, false);
     }
     cursor->key = node_key(cursor->point);
     cursor->after = cursor->forward;
@@ -157,13 +166,11 @@ static void leave_point(struct window_cursor *cursor) {
 static void move_to_edge(struct window_cursor *cursor) {
     cursor->placed = cursor->considered;
     for (uint32_t left = cursor->ties; left; left &= left - 1) {
-        struct window_slot *slot = &cursor->slots[__builtin_ctz(left)];
+        unsigned index = (unsigned)__builtin_ctz(left);
+        struct window_slot *slot = &cursor->slots[index];
         slot->on_point = true;
-        if (cursor->forward) {
-            slot->node = slot->next;
-            slot->next = node_next(slot->node, 0);
-            __builtin_prefetch(slot->next);
-        }
+        if (cursor->forward)
+            step_slot(slot, cursor->view->generations[index]->list.before, true);
     }
     cursor->key = node_key(cursor->edge);
     cursor->after = !cursor->forward;
@@ -214,6 +221,8 @@ static bool reaches_limit(const struct window_cursor *cursor, const struct searc
 static void start(struct window_cursor *cursor, bool forward, struct bytes from) {
     if (cursor->resume.data && same_memory(cursor->resume, from) && cursor->forward == forward)
         return;
+    if (cursor->forward != forward)
+        forget_slots(cursor);
     cursor->forward = forward;
     cursor->key = from;
     cursor->after = false;

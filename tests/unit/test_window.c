@@ -477,6 +477,39 @@ static void reserving_is_enough(void **state) {
     }
 }
 
+/* Thousands of keys at once, in each order in which keys arrive: pages split on several levels. */
+static void a_large_batch_fits_what_was_reserved(void **state) {
+    (void)state;
+    enum { COUNT = 6000 };
+    static struct change changes[COUNT];
+    static uint8_t texts[COUNT][24];
+    for (unsigned kind = 0; kind < 6; kind++) {
+        random_state = seed_now = kind;
+        struct window *window = fresh_window();
+        for (int batch = 0; batch < 3; batch++) {
+            unsigned count = batch == 1 ? 1 : COUNT;
+            for (unsigned i = 0; i < count; i++) {
+                unsigned number = kind % 3 == 0 ? i : kind % 3 == 1 ? COUNT - i : (unsigned)random_next();
+                int length = snprintf((char *)texts[i], sizeof texts[i], "%s%010u", kind < 3 ? "" : "subspace/", number);
+                changes[i] = (struct change){false, bytes_make(texts[i], (size_t)length), random_value()};
+                if (kind == 5 && i % 50 == 0)
+                    changes[i] = (struct change){true, changes[i].key, BYTES_LITERAL("subspace/5")};
+            }
+            CHECK(window_reserve(window, changes, count) == 0);
+            memory_fail_after(0);
+            for (unsigned i = 0; i < count; i++) {
+                if (changes[i].clear)
+                    window_clear_range(window, batch, changes[i].key, changes[i].value);
+                else
+                    window_set(window, batch, changes[i].key, changes[i].value);
+            }
+            memory_fail_after(-1);
+            window_check(window);
+        }
+        window_destroy(window);
+    }
+}
+
 /* Clearing again and again must neither take memory nor lengthen chains. */
 static void clearing_what_is_clear_costs_nothing(void **state) {
     (void)state;
@@ -551,7 +584,7 @@ static void survives_every_failed_allocation(void **state) {
 
 /* --- One writer, many readers --- */
 
-enum { STAMPED = 24, STAMP_SPAN = 40 };
+enum { STAMPED = 24, ADDED = 6, STAMP_SPAN = 40 };
 
 /*
  * Every commit writes its version into all stamped keys, in one of three ways chosen by the version; so at any version what must be
@@ -595,10 +628,10 @@ static size_t make_commit(int64_t version, struct change *changes, struct stampe
     }
     for (int i = 0; i < STAMPED && kind != CLEAR_ALL; i++)
         changes[count++] = (struct change){false, stamped(&texts[i], i, false), bytes_make(stamp, 8)};
-    if (kind == SET_AND_ADD) {
-        uint8_t *text = texts[STAMPED].text;
-        int length = snprintf((char *)text, sizeof texts[0].text, "stamped/%03d/%d", (int)(version * 7 % STAMPED),
-                              (int)(version % 1000000));
+    for (int i = 0; i < ADDED && kind == SET_AND_ADD; i++) {
+        uint8_t *text = texts[STAMPED + i].text;
+        int length = snprintf((char *)text, sizeof texts[0].text, "stamped/%03d/%d/%d", (int)(version * 7 + i * 5) % STAMPED,
+                              (int)(version * 7919 % 100000), i);
         changes[count++] = (struct change){false, bytes_make(text, (size_t)length), bytes_make("added", 5)};
     }
     return count;
@@ -606,8 +639,8 @@ static size_t make_commit(int64_t version, struct change *changes, struct stampe
 
 static void *write_commits(void *argument) {
     struct stage *stage = argument;
-    struct change changes[2 * STAMPED + 2];
-    struct stamped_key texts[STAMPED + 1];
+    struct change changes[2 * STAMPED + ADDED + 1];
+    struct stamped_key texts[STAMPED + ADDED];
     uint8_t stamp[8];
     for (int64_t version = 1; version <= stage->commits; version++) {
         size_t count = make_commit(version, changes, texts, stamp);
@@ -630,14 +663,14 @@ static void *write_commits(void *argument) {
     return NULL;
 }
 
-/* How many added keys are left at a version, at most `span` versions back being seen at all. */
+/* How many added keys are left at a version. */
 static int added_at(int64_t version) {
     int added = 0;
     for (; version > 0; version--) {
         enum commit_kind kind = commit_kind(version);
         if (kind == CLEAR_ALL || kind == CLEAR_ALL_AND_SET)
             break;
-        added += kind == SET_AND_ADD;
+        added += kind == SET_AND_ADD ? ADDED : 0;
     }
     return added;
 }
@@ -710,12 +743,14 @@ static void readers_beside_the_writer_see_whole_commits(void **state) {
 
 static double now_s(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time); /* others may use the machine too */
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 static struct bytes bench_key(uint8_t text[16], uint64_t number) {
-    uint64_t mixed = number * 0x9e3779b97f4a7c15u;
+    uint64_t mixed = (number + 1) * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ (mixed >> 31)) * 0xbf58476d1ce4e5b9u;
+    mixed ^= mixed >> 29;
     for (int i = 0; i < 16; i++)
         text[i] = (uint8_t)("0123456789abcdef"[mixed >> (60 - 4 * i) & 15]);
     return bytes_make(text, 16);
@@ -812,6 +847,7 @@ int main(void) {
         cmocka_unit_test(an_old_view_keeps_its_answers),
         cmocka_unit_test(the_list_of_generations_is_bounded),
         cmocka_unit_test(reserving_is_enough),
+        cmocka_unit_test(a_large_batch_fits_what_was_reserved),
         cmocka_unit_test(clearing_what_is_clear_costs_nothing),
         cmocka_unit_test(survives_every_failed_allocation),
         cmocka_unit_test(readers_beside_the_writer_see_whole_commits),
