@@ -23,8 +23,10 @@ for entry in "$@"; do
     failed=0
     line=$(grep -aE '^([A-Za-z]+: )?[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
     if [ -n "$line" ]; then
-        passed=$(echo "$line" | sed -E 's/.*[^0-9]?([0-9]+) passed.*/\1/; s/^[A-Za-z]+: //')
-        failed=$(echo "$line" | sed -E 's/.* ([0-9]+) failed.*/\1/')
+        line=${line#*: }
+        passed=${line%% passed*}
+        failed=${line#*passed, }
+        failed=${failed%% failed*}
     elif grep -aq '^\[==========\].*test(s) run' "$log"; then
         passed=$(sed -nE 's/^\[  PASSED  \] ([0-9]+) test\(s\)\..*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
         failed=$(sed -nE 's/^\[  FAILED  \] ([0-9]+) test\(s\).*/\1/p' "$log" | awk '{n += $1} END {print n + 0}')
