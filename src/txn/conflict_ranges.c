@@ -98,7 +98,9 @@ fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes beg
     if (bytes_compare(begin, end) >= 0)
         return 0;
     size_t cost = begin.length + end.length + RANGE_COST;
-    if (transaction->options.ryw_disabled || write_map_is_empty(&transaction->writes))
+    if (transaction->options.ryw_disabled) /* where upstream does not count what is read */
+        return add_piece(transaction, (struct key_range){begin, end}, 0);
+    if (write_map_is_empty(&transaction->writes))
         return add_piece(transaction, (struct key_range){begin, end}, cost);
     struct write_segment segment = write_map_find(&transaction->writes, begin);
     for (;;) {

@@ -227,11 +227,13 @@ static fdb_error_t pass_through(struct transaction *transaction, const struct ro
                                  .byte_limit = by_bytes ? (size_t)request->byte_limit : SIZE_MAX,
                                  .reverse = request->reverse};
     int first = rows->count;
+    size_t bytes_before = rows->bytes;
     bool database_more = false;
     fdb_error_t error = database_get_range(transaction->database, &read, rows, &database_more);
     if (error)
         return error;
-    bool cut = by_bytes && cut_at_bytes(rows, first, request->byte_limit);
+    int64_t cost = (int64_t)(rows->bytes - bytes_before) + (int64_t)(rows->count - first) * ROW_COST;
+    bool cut = by_bytes && cost >= request->byte_limit && cut_at_bytes(rows, first, request->byte_limit);
     *more = cut || database_more || rows->count - first >= request->row_limit;
     return 0;
 }

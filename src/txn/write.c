@@ -313,6 +313,9 @@ static fdb_error_t add_read_conflict(struct transaction *transaction, struct key
           bytes_equal(range.end, BYTES_LITERAL("\xff/metadataVersion\0"))))
         return ERROR_KEY_OUTSIDE_LEGAL_RANGE;
     range = (struct key_range){cut(range.begin), cut(range.end)};
+    if (transaction->options.ryw_disabled && bytes_compare(range.begin, range.end) < 0)
+        transaction->approximate_bytes +=
+            (int64_t)(range.begin.length + range.end.length + RANGE_COST);
     return conflict_add_range(transaction, range.begin, range.end);
 }
 

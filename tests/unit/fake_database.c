@@ -47,7 +47,7 @@ struct fake_database {
     int gets, range_reads;
 };
 
-static bool closed;
+static _Atomic bool closed;
 
 static struct fake_database *fake_of(struct database *database) {
     return (struct fake_database *)database;
