@@ -18,6 +18,11 @@
  *     model-concurrent [SEED]        one seed; or by KEEL_SEED and KEEL_ROUNDS
  *     KEEL_MODEL_PLANT=N …           the judge sees one altered record a seed, and must find it
  *
+ *     KEEL_MODEL_AGED=N …            only the aged seeds, N of them
+ *
+ * Aged seeds: databases that remember versions for a tenth of a second only, used for much longer
+ * than that, so that checkpoints go on under the readers.
+ *
  * A seed fixes what each thread does; how the threads meet differs from run to run.
  */
 #include "model.h"
@@ -36,7 +41,11 @@ enum {
     FAILURES_SHOWN_MAX = 3,
     SEEDS_PER_PLANT_MAX = 40,
     VERSIONS_KEPT = 16,
-    SLOW_SECONDS = 3,
+    SLOW_MS = 3000, /* after that a read version may have become too old: no finding */
+    AGED_LIFETIME_MS = 100,
+    AGED_SLOW_MS = 50,
+    AGED_PAUSE_US_MAX = 40000, /* between transactions: a seed outlives many lifetimes */
+    SEEDS_PER_AGED = 50,
 };
 
 enum plant {
@@ -56,6 +65,7 @@ struct record {
     int count, capacity;
     const struct call *version_call; /* the one that got its read version, or NULL */
     bool version_was_set;
+    int64_t began_ms, ended_ms;
     struct txn txn;
 };
 
@@ -63,6 +73,7 @@ struct worker {
     pthread_t thread;
     int number;
     FDBDatabase *database;
+    bool aged;
     struct arena arena;
     struct random random;
     struct pool *pool;
@@ -81,8 +92,7 @@ struct judge {
     struct record **committed; /* in commit order, read-only ones left out */
     int committed_count;
     const struct record *guilty; /* whose finding it is */
-    time_t began;
-    bool slow;
+    int64_t slow_ms; /* a transaction that took longer may be too old */
 };
 
 static struct tally tally;
@@ -94,6 +104,12 @@ static struct call *last_call(const struct record *record) {
 static bool has_committed(const struct record *record) {
     const struct call *call = last_call(record);
     return call->kind == CALL_COMMIT && !call->error && call->committed_version >= 0;
+}
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* --- The threads --- */
@@ -120,6 +136,7 @@ static void record_call(struct worker *worker, struct record *record, struct ses
 static void run_transaction(struct worker *worker, struct session *session, struct record *record) {
     int calls = 1 + random_below(&worker->random, CALLS_MAX);
     struct call call;
+    record->began_ms = now_ms();
     for (int i = 0; i < calls; i++) {
         session_choose(session, &call);
         if (i == 0 && worker->version_count && random_below(&worker->random, 12) == 0) {
@@ -138,6 +155,7 @@ static void run_transaction(struct worker *worker, struct session *session, stru
     if (random_below(&worker->random, 12) == 0)
         call.kind = CALL_ABANDON;
     record_call(worker, record, session, &call);
+    record->ended_ms = now_ms();
 }
 
 static void *work(void *argument) {
@@ -148,6 +166,8 @@ static void *work(void *argument) {
     for (int i = 0; i < TRANSACTIONS; i++) {
         worker->records[i].thread = worker->number;
         run_transaction(worker, &session, &worker->records[i]);
+        if (worker->aged)
+            usleep((unsigned)random_below(&worker->random, AGED_PAUSE_US_MAX));
     }
     session_close(&session);
     return NULL;
@@ -176,8 +196,6 @@ static void gather(struct judge *judge) {
                 if (!record->version_was_set && !record->version_call &&
                     record->calls[call].read_version >= 0)
                     record->version_call = &record->calls[call];
-                if (record->calls[call].error == 1007 && time(NULL) - judge->began >= SLOW_SECONDS)
-                    judge->slow = true;
             }
         }
     }
@@ -204,7 +222,7 @@ static const char *build_history(struct judge *judge) {
 static const char *check_outcome(const struct judge *judge, const struct record *record) {
     const struct call *commit = last_call(record);
     const struct txn *txn = &record->txn;
-    if (commit->kind != CALL_COMMIT || txn_is_read_only(txn))
+    if (commit->kind != CALL_COMMIT || commit->error == 1007 || txn_is_read_only(txn))
         return NULL;
     int order = commit->stamp[8] << 8 | commit->stamp[9];
     struct conflict_search search = {txn->version, commit->committed_version, order, UINT64_MAX,
@@ -219,12 +237,19 @@ static const char *check_outcome(const struct judge *judge, const struct record 
     return conflict ? "a conflict was missed" : NULL;
 }
 
+/* Whether a transaction may find its version too old. */
+static bool may_be_old(const struct judge *judge, const struct record *record) {
+    return record->version_was_set || record->ended_ms - record->began_ms >= judge->slow_ms;
+}
+
 /* Rules 2 to 4, for one transaction. */
 static const char *check_record(struct judge *judge, struct record *record) {
     txn_reset(&record->txn);
     for (int i = 0; i < record->count; i++) {
         if (record->calls[i].kind == CALL_ABANDON)
             return NULL;
+        if (record->calls[i].error == 1007 && may_be_old(judge, record))
+            continue; /* no answer, no conflict range */
         const char *finding = txn_check(&judge->history, &record->txn, &record->calls[i]);
         if (finding)
             return finding;
@@ -353,14 +378,18 @@ static void print_finding(const struct judge *judge, uint64_t seed, const char *
             (!judge->guilty || last_call(record)->committed_version > judge->guilty->txn.version))
             print_record(record);
     }
-    printf("again: KEEL_SEED=%llu KEEL_ROUNDS=1 %s\n", (unsigned long long)seed, program);
+    printf("again: %sKEEL_SEED=%llu KEEL_ROUNDS=1 %s\n",
+           judge->slow_ms == AGED_SLOW_MS ? "KEEL_MODEL_AGED=1 " : "", (unsigned long long)seed,
+           program);
 }
 
 static void run_threads(struct judge *judge, FDBDatabase *database, uint64_t seed) {
+    bool aged = judge->slow_ms == AGED_SLOW_MS;
     for (int i = 0; i < THREADS; i++) {
         struct worker *worker = &judge->workers[i];
         worker->number = i;
         worker->database = database;
+        worker->aged = aged;
         worker->random.state = seed * 1000003 + (uint64_t)i;
         worker->pool = &judge->pool;
         if (pthread_create(&worker->thread, NULL, work, worker))
@@ -371,12 +400,13 @@ static void run_threads(struct judge *judge, FDBDatabase *database, uint64_t see
 }
 
 /* True if the seed passed. `program` NULL: prints nothing. */
-static bool run_seed(FDBDatabase *database, uint64_t seed, enum plant plant, const char *program) {
+static bool run_seed(FDBDatabase *database, int64_t slow_ms, uint64_t seed, enum plant plant,
+                     const char *program) {
     struct judge *judge = calloc(1, sizeof *judge);
     struct random random = {seed};
     if (!judge)
         die("out of memory", 0);
-    judge->began = time(NULL);
+    judge->slow_ms = slow_ms;
     pool_create(&judge->pool, &judge->arena, &random);
     int64_t version = database_clear(database);
     history_begin(&judge->history, &judge->arena, version, (struct rows){0});
@@ -387,7 +417,7 @@ static bool run_seed(FDBDatabase *database, uint64_t seed, enum plant plant, con
         judge->record_count = judge->committed_count = 0;
         gather(judge);
     }
-    const char *finding = judge->slow ? NULL : judge_all(judge, database);
+    const char *finding = judge_all(judge, database);
     if (finding && program)
         print_finding(judge, seed, program, finding);
     for (int i = 0; i < THREADS; i++)
@@ -402,7 +432,7 @@ static int self_check(FDBDatabase *database) {
     int missed = 0;
     for (enum plant plant = PLANT_NONE + 1; plant < PLANT_END; plant++) {
         uint64_t seed = 1;
-        while (seed < SEEDS_PER_PLANT_MAX && run_seed(database, seed, plant, NULL))
+        while (seed < SEEDS_PER_PLANT_MAX && run_seed(database, SLOW_MS, seed, plant, NULL))
             seed++;
         if (seed == SEEDS_PER_PLANT_MAX) {
             printf("planted record %d was not found in %d seeds\n", plant, SEEDS_PER_PLANT_MAX);
@@ -420,34 +450,69 @@ static FDBDatabase *open_database(const char *path) {
     return database;
 }
 
+struct places {
+    char scratch[400];
+    FDBDatabase *memory, *directory;
+    FDBDatabase *aged_memory, *aged_directory;
+};
+
+static void places_open(struct places *places) {
+    const char *scratch = getenv("TMPDIR");
+    char path[512], lifetime[16];
+    snprintf(places->scratch, sizeof places->scratch, "%s/keel-model-XXXXXX",
+             scratch ? scratch : "/tmp");
+    if (!mkdtemp(places->scratch))
+        die("no temporary directory", 0);
+    places->memory = open_database(":memory:");
+    snprintf(path, sizeof path, "%s/young", places->scratch);
+    places->directory = open_database(path);
+    snprintf(lifetime, sizeof lifetime, "%d", AGED_LIFETIME_MS);
+    setenv("KEEL_LIFETIME_MS", lifetime, 1);
+    places->aged_memory = open_database(":memory:");
+    snprintf(path, sizeof path, "%s/aged", places->scratch);
+    places->aged_directory = open_database(path);
+}
+
+static void places_close(struct places *places, bool keep) {
+    char command[500];
+    fdb_database_destroy(places->memory);
+    fdb_database_destroy(places->directory);
+    fdb_database_destroy(places->aged_memory);
+    fdb_database_destroy(places->aged_directory);
+    snprintf(command, sizeof command, "rm -rf '%s'", places->scratch);
+    if (!keep && system(command) != 0)
+        printf("%s is left behind\n", places->scratch);
+}
+
 int main(int argc, char **argv) {
+    struct places places;
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : environment_number("KEEL_SEED", 1);
     uint64_t rounds = argc > 1 ? 1 : environment_number("KEEL_ROUNDS", ROUNDS);
     enum plant plant = (enum plant)environment_number("KEEL_MODEL_PLANT", PLANT_NONE);
+    uint64_t aged_only = environment_number("KEEL_MODEL_AGED", 0);
+    uint64_t aged = aged_only ? aged_only : rounds / SEEDS_PER_AGED;
     uint64_t passed = 0, failed = 0;
-    char path[512], command[600];
-    const char *scratch = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/keel-model-XXXXXX", scratch ? scratch : "/tmp");
-    if (!mkdtemp(path))
-        die("no temporary directory", 0);
     network_start();
-    FDBDatabase *memory = open_database(":memory:"), *directory = open_database(path);
-    if (!plant && rounds > 1) {
-        failed += (uint64_t)self_check(memory);
+    places_open(&places);
+    if (!plant && !aged_only && rounds > 1) {
+        failed += (uint64_t)self_check(places.memory);
         passed += PLANT_END - 1 - failed;
     }
-    for (uint64_t round = 0; round < rounds && failed < FAILURES_SHOWN_MAX; round++) {
-        if (run_seed((seed + round) % 4 == 3 ? directory : memory, seed + round, plant, argv[0]))
-            passed++;
-        else
-            failed++;
+    for (uint64_t i = seed; i < seed + (aged_only ? 0 : rounds) &&
+         failed < FAILURES_SHOWN_MAX; i++) {
+        FDBDatabase *database = i % 4 == 3 ? places.directory : places.memory;
+        bool good = run_seed(database, SLOW_MS, i, plant, argv[0]);
+        passed += good;
+        failed += !good;
     }
-    fdb_database_destroy(memory);
-    fdb_database_destroy(directory);
+    for (uint64_t i = seed; i < seed + aged && failed < FAILURES_SHOWN_MAX; i++) {
+        FDBDatabase *database = i % 2 ? places.aged_memory : places.aged_directory;
+        bool good = run_seed(database, AGED_SLOW_MS, i, plant, argv[0]);
+        passed += good;
+        failed += !good;
+    }
+    places_close(&places, failed > 0);
     network_stop();
-    snprintf(command, sizeof command, "rm -rf '%s'", path);
-    if (!failed && system(command) != 0)
-        printf("%s is left behind\n", path);
     printf("seeds %llu to %llu\n", (unsigned long long)seed,
            (unsigned long long)(seed + rounds - 1));
     tally_print(&tally);
