@@ -207,41 +207,54 @@ static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys
     }
 }
 
+/* The keys between the base and the result decided it. */
+static fdb_error_t add_key_conflict(struct transaction *transaction, struct keys *keys,
+                                    struct selector selector, struct bytes result) {
+    struct bytes after;
+    if (selector.offset <= 0)
+        return conflict_add_range(transaction, result, selector.base);
+    bool is_last = bytes_equal(result, BYTES_LITERAL("\xff\xff"));
+    if (!keep_key(keys, result, !is_last, &after))
+        return ERROR_LARGE_ALLOC_FAILED;
+    return conflict_add_range(transaction, selector.base, after);
+}
+
+static fdb_error_t get_key(struct transaction *transaction, struct keys *keys,
+                           struct key_selector selector, bool snapshot, struct bytes *result) {
+    struct selector simple;
+    int64_t found;
+    if (bytes_compare(selector.key, key_max_read(transaction)) > 0)
+        return ERROR_KEY_OUTSIDE_LEGAL_RANGE;
+    fdb_error_t error = transaction_version(transaction);
+    if (!error)
+        error = simplify(keys, selector, &simple);
+    if (error)
+        return error;
+    bool reverse = simple.offset <= 0;
+    int64_t wanted = reverse ? 1 - simple.offset : simple.offset;
+    transaction->used = true;
+    error = count_keys(transaction, keys, simple.base, wanted, reverse,
+                       sees_own_writes(transaction, snapshot), &found, result);
+    if (error)
+        return error;
+    if (found < wanted)
+        *result = reverse ? BYTES_LITERAL("") : key_max_read(transaction);
+    return snapshot ? 0 : add_key_conflict(transaction, keys, simple, *result);
+}
+
 fdb_error_t transaction_get_key(struct transaction *transaction, struct key_selector selector,
-                                bool snapshot,
-                                struct arena *arena, struct bytes *key) {
+                                bool snapshot, struct arena *arena, struct bytes *key) {
     struct ended ended = {0};
     struct keys keys;
+    struct bytes result;
     keys.used = 0;
     keys.arena = (struct arena){0};
-    struct selector simple;
-    struct bytes result;
-    int64_t found;
     os_mutex_lock(&transaction->lock);
     fdb_error_t error = transaction_check(transaction, true, &ended);
-    if (!error && bytes_compare(selector.key, key_max_read(transaction)) > 0)
-        error = ERROR_KEY_OUTSIDE_LEGAL_RANGE;
-    if (!error && !(error = transaction_version(transaction)))
-        error = simplify(&keys, selector, &simple);
-    if (!error) {
-        bool reverse = simple.offset <= 0;
-        int64_t wanted = reverse ? 1 - simple.offset : simple.offset;
-        transaction->used = true;
-        error = count_keys(transaction, &keys, simple.base, wanted, reverse,
-                           sees_own_writes(transaction, snapshot), &found,
-                           &result);
-        if (!error && found < wanted)
-            result = reverse ? BYTES_LITERAL("") : key_max_read(transaction);
-        struct bytes after;
-        if (!error && !snapshot && reverse)
-            error = conflict_add_range(transaction, result, simple.base);
-        else if (!error && !snapshot)
-            error = keep_key(&keys, result, !bytes_equal(result, BYTES_LITERAL("\xff\xff")), &after)
-                        ? conflict_add_range(transaction, simple.base, after)
-                        : ERROR_LARGE_ALLOC_FAILED;
-        if (!error && !arena_copy(arena, result, key))
-            error = ERROR_LARGE_ALLOC_FAILED;
-    }
+    if (!error)
+        error = get_key(transaction, &keys, selector, snapshot, &result);
+    if (!error && !arena_copy(arena, result, key))
+        error = ERROR_LARGE_ALLOC_FAILED;
     os_mutex_unlock(&transaction->lock);
     arena_free(&keys.arena);
     finish_all(&ended);

@@ -146,7 +146,7 @@ struct transaction {
     struct database *database;
     int api_version;
 
-    /* Everything that makes the next call leave its short path: see transaction_admit. */
+    /* Everything that makes the next call leave its short path: see transaction_check. */
     bool troubled;
 
     bool destroyed;
