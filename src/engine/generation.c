@@ -1,49 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A generation: the changes of some span of versions, as one ordered map. On the path of a transaction it is where a commit's changes
- * land after they are in the log, where reads look first, and what the checkpoint later carries to the base.
+ * A generation: the changes of some span of versions, as one ordered map. On the path of a
+ * transaction it is where a commit's changes land after they are in the log, where reads look
+ * first, and what the checkpoint later carries to the base.
  *
- * The map is an ordered list of nodes (node_list.c). A node stands for a boundary in the key space and has two chains of states, newest first:
+ * The map is an ordered list of nodes (node_list.c). A node stands for a boundary in the key space
+ * and has two chains of states, newest first:
  *
  *        head ------ "b" ----------- "f" ------ "k" ----->
  *                   point   gap     point  gap  point gap
  *                   5:v1    -       9:clear 9:clear  -   -        [f, k) was cleared at 9
  *                                   3:v0    -                     "f" had been set at 3
  *
- * `point` tells the states of the node's key, `gap` those of the open interval from it to the next node: only clears. What a key was at a
- * version is the first entry at or below that version, in the point chain of its node or, without a node, in the gap chain of the
- * last node before it. No such entry: the generation is silent, and an older one or the base knows.
+ * `point` tells the states of the node's key, `gap` those of the open interval from it to the next
+ * node: only clears. What a key was at a version is the first entry at or below that version, in
+ * the point chain of its node or, without a node, in the gap chain of the last node before it. No
+ * such entry: the generation is silent, and an older one or the base knows.
  *
  * A change adds in front of chains and adds nodes; nothing is ever taken away or altered:
  *
  *   set          finds or makes the node, then adds to its point chain.
- *   clear range  makes nodes at both ends, then adds to both chains of every node from the first to before the last. A range
- *                that holds one key (its end is the successor of its begin) is a point clear and needs no second node.
- *   a new node   takes over the gap chain of its predecessor as both of its chains: they are shared, not copied. So cutting a gap in
- *                two changes no answer at any version.
+ *   clear range  makes nodes at both ends, then adds to both chains of every node from the first to
+ *                before the last. A range that holds one key (its end is the successor of its
+ *                begin) is a point clear and needs no second node.
+ *   a new node   takes over the gap chain of its predecessor as both of its chains: they are
+ *                shared, not copied. So cutting a gap in two changes no answer at any version.
  *
- * Two economies. A clear where the newest state is a clear already is not recorded: every version reads the same without it, so chains cost at most one
- * clear for each set and each node, however often a range is cleared. And an entry replaces one of its own version, so a key set
- * many times in a batch has one state more, not many.
+ * Two economies. A clear where the newest state is a clear already is not recorded: every version
+ * reads the same without it, so chains cost at most one clear for each set and each node, however
+ * often a range is cleared. And an entry replaces one of its own version, so a key set many times
+ * in a batch has one state more, not many.
  *
- * Beside the list stands a hash table from key to node, because most reads are of single keys: a get costs one probe where the list
- * would cost a search, and for a key that is not there it costs that probe alone as long as no range was ever cleared in
- * the generation. It grows by doubling; outgrown tables are kept until the generation goes, as a reader may stand in one.
+ * Beside the list stands a hash table from key to node, because most reads are of single keys: a
+ * get costs one probe where the list would cost a search, and for a key that is not there it costs
+ * that probe alone as long as no range was ever cleared in the generation. It grows by doubling;
+ * outgrown tables are kept until the generation goes, as a reader may stand in one.
  *
  * Invariants (generation_check):
  *   1. The list is sound (node_list_check).
  *   2. Versions descend strictly along a chain and lie between first_version and last_version.
- *   3. No chain has a clear directly on top of a clear. Gap chains hold clears only, hence at most one.
+ *   3. No chain has a clear directly on top of a clear. Gap chains hold clears only, hence at most
+ *      one.
  *   4. The last node's gap is silent: every clear has an end.
  *   5. Every node is in the newest hash table.
  *
- * Threads: one writer, any number of readers, no locks. The writer fills a piece of memory before it stores the pointer to it (release);
- * readers load pointers with acquire. A reader asks only at versions below those being written, and to those every step of the writer is
- * invisible: a fresh entry is passed over, a fresh node answers like its predecessor's gap. By the time a version is published, and with it
- * readers that must see it, all its stores lie before the publication. What a cursor has found out about its place therefore never
- * goes out of date.
+ * Threads: one writer, any number of readers, no locks. The writer fills a piece of memory before
+ * it stores the pointer to it (release); readers load pointers with acquire. A reader asks only at
+ * versions below those being written, and to those every step of the writer is invisible: a fresh
+ * entry is passed over, a fresh node answers like its predecessor's gap. By the time a version is
+ * published, and with it readers that must see it, all its stores lie before the publication. What
+ * a cursor has found out about its place therefore never goes out of date.
  *
- * Failure: only generation_create and generation_reserve take memory; the rest is assured by the latter.
+ * Failure: only generation_create and generation_reserve take memory; the rest is assured by the
+ * latter.
  */
 #include "engine/generation.h"
 
@@ -148,7 +157,10 @@ static struct node *table_find(struct index_table *table, const struct search_ke
     }
 }
 
-/* At most five eighths of the slots are used: then a search for what is not there ends after four on average. */
+/*
+ * At most five eighths of the slots are used: then a search for what is not there ends after four
+ * on average.
+ */
 static bool table_has_room(const struct index_table *table, size_t count) {
     return table && count <= (table->mask + 1) / 8 * 5;
 }
@@ -194,7 +206,10 @@ const struct entry *generation_find(struct generation *generation, const struct 
         return chain_find(&node->point, version);
     if (!atomic_load_explicit(&generation->has_gaps, memory_order_relaxed))
         return NULL;
-    /* Should the key get a node just now, its predecessor still answers for the versions that can be asked for. */
+    /*
+     * Should the key get a node just now, its predecessor still answers for the versions that can
+     * be asked for.
+     */
     struct node_place place;
     return chain_find(&node_list_floor(&generation->list, key, false, &place)->gap, version);
 }
@@ -223,7 +238,10 @@ static void add_node(struct generation *generation, const struct node_place *flo
 
 /* --- Changing: chains --- */
 
-/* What a fresh entry of `version` goes on top of: an entry of the same version is replaced, no reader can want it. */
+/*
+ * What a fresh entry of `version` goes on top of: an entry of the same version is replaced, no
+ * reader can want it.
+ */
 static const struct entry *older_than(const struct entry *head, int64_t version) {
     return head && head->version == version ? head->older : head;
 }
@@ -259,6 +277,8 @@ static void clear_chain(struct clearing *clearing, entry_chain *chain) {
         fresh = clearing->fresh;
     }
     atomic_store_explicit(chain, fresh, memory_order_release);
+    if (node_list_half_done)
+        node_list_half_done();
 }
 
 static void note_version(struct generation *generation, int64_t version) {
@@ -293,8 +313,9 @@ void generation_set(struct generation *generation, int64_t version, struct bytes
 }
 
 /*
- * The first node at or after `key`, NULL past the last; *place is on it. The key itself gets a node, unless it lies in a gap whose newest state
- * is a clear: then clearing on either side of it needs no boundary.
+ * The first node at or after `key`, NULL past the last; *place is on it. The key itself gets a
+ * node, unless it lies in a gap whose newest state is a clear: then clearing on either side of it
+ * needs no boundary.
  */
 static struct node *boundary(struct generation *generation, struct bytes key, struct node_place *place) {
     struct search_key wanted = search_key_make(key);
@@ -351,8 +372,9 @@ static bool is_range_clear(const struct change *change) {
 }
 
 /*
- * An entry for a clear is taken only by a chain that does not begin with a clear. So all range clears together take at most one for each
- * such chain they cover now, for each set, and for each chain of a node made on the way.
+ * An entry for a clear is taken only by a chain that does not begin with a clear. So all range
+ * clears together take at most one for each such chain they cover now, for each set, and for each
+ * chain of a node made on the way.
  */
 fdb_error_t generation_reserve(struct generation *generation, const struct change *changes, size_t count) {
     size_t ranges = 0, entries = 0, bytes = 0;

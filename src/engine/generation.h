@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A generation of the window: one ordered map from keys to their states since some version, with an arena that is given back whole. This
- * header is for window.c and window_cursor.c alone; generation.c explains the representation.
+ * A generation of the window: one ordered map from keys to their states since some version, with an
+ * arena that is given back whole. This header is for window.c and window_cursor.c alone;
+ * generation.c explains the representation.
  */
 #ifndef KEEL_ENGINE_GENERATION_H
 #define KEEL_ENGINE_GENERATION_H

@@ -1,39 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ordered list of nodes: a tree of pages, each linked to its right neighbour. A skip list would be shorter to write, but memory is a
- * hundred times slower than the processor, and every step along one waits for a node to arrive. Pages of fourteen make a search touch few places, and
- * let a walk have the coming nodes fetched before it needs them.
+ * The ordered list of nodes: a tree of pages, each linked to its right neighbour. A skip list would
+ * be shorter to write, but memory is a hundred times slower than the processor, and every step
+ * along one waits for a node to arrive. Pages of fourteen make a search touch few places, and let a
+ * walk have the coming nodes fetched before it needs them.
  *
  *        level 1                [ -  f  m ]
  *                              /    |     \
- *        level 0        [a c d] -> [f g h k] -> [m p x y z]        level 0 is doubly linked; "f" is the lowest of its page
+ *        level 0        [a c d] -> [f g h k] -> [m p x y z]        "f" is the lowest of its page
  *
- * A page covers the keys from its lowest node, fixed for life, up to the lowest of its right neighbour; the first page of a level
- * covers all before. On level 0 its items are nodes, above they are pages of the level below, known by their lowest. The items
- * lie in a `page_slots`, in the order in which they came, and one word tells their rank: the count in its lowest four bits, then four
- * bits for each rank, naming a slot. Adding an item fills the next free slot and then stores a new word: readers see the old order or the
- * new one, never something between (the idea is Masstree's). A slot is never filled twice.
+ * A page covers the keys from its lowest node, fixed for life, up to the lowest of its right
+ * neighbour; the first page of a level covers all before. On level 0 its items are nodes, above
+ * they are pages of the level below, known by their lowest. The items lie in a `page_slots`, in the
+ * order in which they came, and one word tells their rank: the count in its lowest four bits, then
+ * four bits for each rank, naming a slot. Adding an item fills the next free slot and then stores a
+ * new word: readers see the old order or the new one, never something between (the idea is
+ * Masstree's). A slot is never filled twice.
  *
- * A full page splits: its upper half goes to a new page, which is linked in as right neighbour; then the page gets new slots with the
- * lower half; then the new page is added to the level above. The old slots stay as they are for readers that stand in them. Only where
- * an item is added behind the very last of its level is nothing moved: keys that arrive in order fill their pages.
+ * A full page splits: its upper half goes to a new page, which is linked in as right neighbour;
+ * then the page gets new slots with the lower half; then the new page is added to the level above.
+ * The old slots stay as they are for readers that stand in them. Only where an item is added behind
+ * the very last of its level is nothing moved: keys that arrive in order fill their pages.
  *
- * Each slot has beside the item 8 bytes of its key as a number, its hint, so that most comparisons need not touch the item. All keys of a page share
- * the bytes that its lowest key and its upper bound share; hints start behind those, so they also tell apart keys that have a long
- * beginning in common.
+ * Each slot has beside the item 8 bytes of its key as a number, its hint, so that most comparisons
+ * need not touch the item. All keys of a page share the bytes that its lowest key and its upper
+ * bound share; hints start behind those, so they also tell apart keys that have a long beginning in
+ * common.
  *
  * Invariants (node_list_check):
- *   1. Keys ascend strictly in rank order within a page and from page to page; a page's lowest is its rank 0.
- *   2. The pages of a level, in the order of their links, are the items of the level above, in theirs. The root is alone on its level.
+ *   1. Keys ascend strictly in rank order within a page and from page to page; a page's lowest is
+ *      its rank 0.
+ *   2. The pages of a level, in the order of their links, are the items of the level above, in
+ *      theirs. The root is alone on its level.
  *   3. `high` of the slots is the lowest of the right neighbour, NULL if there is none.
- *   4. Hints are the 8 key bytes behind `shared`; all keys from the lowest to `high` agree on the `shared` bytes before.
+ *   4. Hints are the 8 key bytes behind `shared`; all keys from the lowest to `high` agree on the
+ *      `shared` bytes before.
  *
- * Threads: one writer; readers take no lock. They may meet a split half done, and see through it, as in a B-link tree:
- *   - the level above does not know the new page yet, or the reader came before it did. Slots carry their upper bound: a reader that finds its
- *     key behind `high` goes on to the right neighbour. New slots are stored after the link to the new page, so it is there.
- *   - the new page is linked while its items are still in the old slots as well. A walk that crosses to another page therefore
- *     goes on with the first node beyond the one it stood on.
- *   - a walk backward came by a link that was then out of date: it goes right again until it is next to where it came from.
+ * Threads: one writer; readers take no lock. They may meet a split half done, and see through it,
+ * as in a B-link tree:
+ *   - the level above does not know the new page yet, or the reader came before it did. Slots carry
+ *     their upper bound: a reader that finds its key behind `high` goes on to the right neighbour.
+ *     New slots are stored after the link to the new page, so it is there.
+ *   - the new page is linked while its items are still in the old slots as well. A walk that
+ *     crosses to another page therefore goes on with the first node beyond the one it stood on.
+ *   - a walk backward came by a link that was then out of date: it goes right again until it is
+ *     next to where it came from.
  *
  * Failure: only node_list_init and node_list_reserve take memory.
  */
@@ -66,7 +77,10 @@ struct page {
 _Static_assert(sizeof(struct page_slots) == 4 * CACHE_LINE_BYTES, "slots fill four cache lines");
 _Static_assert(sizeof(struct page) == CACHE_LINE_BYTES, "a page's head fills one cache line");
 
-/* A function that only prefetches looks useless to a compiler, which may then drop its calls: these must be part of their callers. */
+/*
+ * A function that only prefetches looks useless to a compiler, which may then drop its calls: these
+ * must be part of their callers.
+ */
 #define INLINED static inline __attribute__((always_inline))
 
 INLINED void prefetch_lines(const void *memory, int count) {
@@ -84,7 +98,10 @@ static unsigned order_slot(uint64_t order, unsigned rank) {
     return (unsigned)(order >> (4 + 4 * rank) & 15);
 }
 
-/* The order with the next free slot put in at `rank`, those from there on moved up. REQUIRES: there is one free. */
+/*
+ * The order with the next free slot put in at `rank`, those from there on moved up. REQUIRES: there
+ * is one free.
+ */
 static uint64_t order_insert(uint64_t order, unsigned rank) {
     unsigned shift = 4 + 4 * rank;
     uint64_t below = order & (((uint64_t)1 << shift) - 1);
@@ -223,7 +240,10 @@ INLINED void prefetch_page(const struct node_place *place, int step, const struc
         __builtin_prefetch(following);
 }
 
-/* On the way through a page: the node some steps on, and half-way the slots of the page that will follow. */
+/*
+ * On the way through a page: the node some steps on, and half-way the slots of the page that will
+ * follow.
+ */
 INLINED void prefetch_walk(const struct node_place *place, int step) {
     prefetch_rank(place, place->rank + PREFETCH_AHEAD * step);
     if (place->rank != (int)order_count(place->order) / 2)
@@ -322,8 +342,9 @@ static unsigned root_level(const struct node_list *list) {
 }
 
 /*
- * How many pages can split, on all levels, when `count` nodes are added. After a split neither half can split before it has got seven more items, so beyond
- * one split of each page there is, splits have to be paid for with items; a quarter of them is on the safe side.
+ * How many pages can split, on all levels, when `count` nodes are added. After a split neither half
+ * can split before it has got seven more items, so beyond one split of each page there is, splits
+ * have to be paid for with items; a quarter of them is on the safe side.
  */
 static size_t splits_max(const struct node_list *list, size_t count) {
     if (list->nodes_count + count <= PAGE_ITEMS_MAX)
@@ -374,7 +395,10 @@ static struct page *take_page(struct node_list *list, unsigned level, struct nod
     return page;
 }
 
-/* Slots with these items, in order, for the keys from `low` to `high`; NULL for either: without bound. */
+/*
+ * Slots with these items, in order, for the keys from `low` to `high`; NULL for either: without
+ * bound.
+ */
 static struct page_slots *take_slots(struct node_list *list, unsigned level, void *const *items, unsigned count,
                                      const struct node *low, const struct node *high) {
     struct page_slots *slots = list->spare_slots;
@@ -396,13 +420,26 @@ static struct page_slots *take_slots(struct node_list *list, unsigned level, voi
 
 /* --- Adding --- */
 
+void (*node_list_half_done)(void);
+
+static void half_done(void) {
+    if (node_list_half_done)
+        node_list_half_done();
+}
+
+/*
+ * The link to the right comes first: whoever reaches the page by `previous` must find it to be its
+ * left neighbour's `next`.
+ */
 static void link_page(struct page *left, struct page *page) {
     struct page *right = page_next(left);
     atomic_init(&page->previous, left);
     atomic_init(&page->next, right);
+    atomic_store_explicit(&left->next, page, memory_order_release);
+    half_done();
     if (right)
         atomic_store_explicit(&right->previous, page, memory_order_release);
-    atomic_store_explicit(&left->next, page, memory_order_release);
+    half_done();
 }
 
 /* Splits a full page, with `item` to be added at `rank`, and returns the new page. */
@@ -426,6 +463,7 @@ static struct page *split(struct node_list *list, struct page *left, unsigned ra
         struct page_slots *lower = take_slots(list, level, items, half, left->lowest, middle);
         atomic_store_explicit(&left->slots, lower, memory_order_release);
     }
+    half_done();
     return page;
 }
 
@@ -445,7 +483,10 @@ static void append(struct page_slots *slots, unsigned level, unsigned rank, void
     atomic_store_explicit(&slots->order, order_insert(order, rank), memory_order_release);
 }
 
-/* Adds the node behind floor, and on each level above the page that a split has made on the one below. */
+/*
+ * Adds the node behind floor, and on each level above the page that a split has made on the one
+ * below.
+ */
 void node_list_insert(struct node_list *list, const struct node_place *floor, struct node *node) {
     struct node_place path[NODE_LIST_LEVELS_MAX];
     path[0] = *floor;

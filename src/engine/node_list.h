@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The ordered list of a generation's nodes: searched, walked both ways, only ever added to. One writer, readers without locks. Private to
- * the window (generation.c, window_cursor.c); node_list.c explains the representation.
+ * The ordered list of a generation's nodes: searched, walked both ways, only ever added to. One
+ * writer, readers without locks. Private to the window (generation.c, window_cursor.c); node_list.c
+ * explains the representation.
  */
 #ifndef KEEL_ENGINE_NODE_LIST_H
 #define KEEL_ENGINE_NODE_LIST_H
@@ -56,8 +57,9 @@ struct node_list {
 };
 
 /*
- * A place in the list: on a node, before the first, or behind the last. It holds a picture of one page as it was when the place came
- * there; nodes added since may be missing from it, which are of versions that its reader does not ask for.
+ * A place in the list: on a node, before the first, or behind the last. It holds a picture of one
+ * page as it was when the place came there; nodes added since may be missing from it, which are of
+ * versions that its reader does not ask for.
  */
 struct node_place {
     const struct page *page; /* NULL: behind the last */
@@ -69,11 +71,14 @@ struct node_place {
 /* Makes an empty list. False: memory is out. The arena frees everything. */
 bool node_list_init(struct node_list *list, struct arena *arena);
 
-/* Takes the memory that adding `count` nodes may need. False: memory is out, nothing has changed. */
+/*
+ * Takes the memory that adding `count` nodes may need. False: memory is out, nothing has changed.
+ */
 bool node_list_reserve(struct node_list *list, size_t count);
 
 /*
- * The last node below the key (or at it, with or_equal); list->before if there is none. *place is on it. Any thread.
+ * The last node below the key (or at it, with or_equal); list->before if there is none. *place is
+ * on it. Any thread.
  */
 struct node *node_list_floor(const struct node_list *list, const struct search_key *key, bool or_equal,
                              struct node_place *place);
@@ -81,17 +86,27 @@ struct node *node_list_floor(const struct node_list *list, const struct search_k
 /* To the next node, NULL behind the last. REQUIRES: not behind the last. Any thread. */
 struct node *node_place_next(struct node_place *place);
 
-/* To the node before, NULL (and place->rank == -1) before the first. REQUIRES: on a node. Any thread. */
+/*
+ * To the node before, NULL (and place->rank == -1) before the first. REQUIRES: on a node. Any
+ * thread.
+ */
 struct node *node_place_previous(struct node_place *place);
 
 /*
- * Adds a node, complete but for its place. REQUIRES: the writer; reserved; *floor is what node_list_floor gave for its key, strictly
- * below, with nothing added since.
+ * Adds a node, complete but for its place. REQUIRES: the writer; reserved; *floor is what
+ * node_list_floor gave for its key, strictly below, with nothing added since.
  */
 void node_list_insert(struct node_list *list, const struct node_place *floor, struct node *node);
 
 /* Before the first node. */
 void node_list_start(const struct node_list *list, struct node_place *place);
+
+/*
+ * For tests: called after every store of the writer that leaves a change half done. What a reader
+ * finds there can then be checked without waiting for two threads to meet in the right place. NULL
+ * otherwise.
+ */
+extern void (*node_list_half_done)(void);
 
 /* Checks every invariant; for tests. */
 void node_list_check(const struct node_list *list);

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window: the list of generations, newest first, and the views that readers hold of it. The commit pipeline writes to the newest
- * generation; the checkpoint takes the oldest away once the base holds it; reads look through all of them, newest first, and the first that
- * has a state at or below the asked version answers. generation.c is the map itself, window_cursor.c the walk over ranges.
+ * The window: the list of generations, newest first, and the views that readers hold of it. The
+ * commit pipeline writes to the newest generation; the checkpoint takes the oldest away once the
+ * base holds it; reads look through all of them, newest first, and the first that has a state at or
+ * below the asked version answers. generation.c is the map itself, window_cursor.c the walk over
+ * ranges.
  *
- * A list is an immutable, counted object: rotating and dropping make a new one and swap the pointer.
+ * A list is an immutable, counted object: rotating and dropping make a new one and swap the
+ * pointer.
  *
- *        window.list ---> list, epoch 7: [ g5 g4 g3 ]        window_rotate: [ g6 g5 g4 g3 ]    window_drop_oldest: [ g5 g4 ]
- *                                           ^  ^  ^
- *        a reader's view -> list, epoch 6: [g4 g3 ]          each list holds one reference to each of its generations
+ *        window.list ----> list, epoch 7: [ g5 g4 g3 ]   window_rotate makes      [ g6 g5 g4 g3 ]
+ *                                            ^  ^  ^      window_drop_oldest makes [ g5 g4 ]
+ *        a reader's view -> list, epoch 6: [ g4 g3 ]      each holds a reference to its generations
  *
  * Invariants:
  *   1. A list has 1 to WINDOW_GENERATIONS_MAX generations; only the first is ever written to.
  *   2. No version in a generation is above one in a newer generation.
- *   3. window.epoch is the epoch of window.list, or for a moment older: a reader that finds its view's epoch there has a list that was whole
- *      when it loaded the epoch. The writer publishes no version of a new generation before its epoch.
+ *   3. window.epoch is the epoch of window.list, or for a moment older: a reader that finds its
+ *      view's epoch there has a list that was whole when it loaded the epoch. The writer publishes
+ *      no version of a new generation before its epoch.
  *
- * Threads: `lock` guards the list pointer and is held while a reference is added or the list replaced, never while searching. The
- * last release of a list frees it, on whatever thread that is.
+ * Threads: `lock` guards the list pointer and is held while a reference is added or the list
+ * replaced, never while searching. The last release of a list frees it, on whatever thread that is.
  *
- * Failure: creating, reserving, rotating and dropping report LARGE_ALLOC_FAILED and leave everything as it was.
+ * Failure: creating, reserving, rotating and dropping report LARGE_ALLOC_FAILED and leave
+ * everything as it was.
  */
 #include "engine/window.h"
 
@@ -56,7 +61,10 @@ static void list_release(struct window_view *list) {
     memory_free(list);
 }
 
-/* Puts a new list in place and returns the old one, to be released without the lock. REQUIRES: lock held. */
+/*
+ * Puts a new list in place and returns the old one, to be released without the lock. REQUIRES: lock
+ * held.
+ */
 static struct window_view *list_replace(struct window *window, struct window_view *list) {
     struct window_view *old = window->list;
     window->list = list;

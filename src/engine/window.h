@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window: every change committed since the horizon, in memory, readable at any version. It is a list of generations, each an
- * ordered map with an arena of its own; only the newest is written to. One writer; readers take no lock and may run beside it.
+ * The window: every change committed since the horizon, in memory, readable at any version. It is a
+ * list of generations, each an ordered map with an arena of its own; only the newest is written to.
+ * One writer; readers take no lock and may run beside it.
  *
- * A reader holds a view: a counted reference to the list of generations as it was when taken. What a view answers is "silent"
- * where no change at or below the asked version covers the key: then the base knows.
+ * A reader holds a view: a counted reference to the list of generations as it was when taken. What
+ * a view answers is "silent" where no change at or below the asked version covers the key: then the
+ * base knows.
  *
- * A reader asks at versions that were published before its view was taken (or before it last saw the view's epoch unchanged):
- * the writer may be adding changes of higher versions all the while.
+ * A reader asks at versions that were published before its view was taken (or before it last saw
+ * the view's epoch unchanged): the writer may be adding changes of higher versions all the while.
  */
 #ifndef KEEL_ENGINE_WINDOW_H
 #define KEEL_ENGINE_WINDOW_H
@@ -35,35 +37,41 @@ void window_destroy(struct window *window);
 /* --- The writer: one thread at a time. --- */
 
 /*
- * Takes the memory that these changes need, so that applying them with window_set and window_clear_range, in this order and with nothing else
- * (no rotation either) in between, cannot fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed. Costs a few operations a set; a
- * range clear is walked over the keys it covers in the newest generation. Reserving and then not applying is harmless.
+ * Takes the memory that these changes need, so that applying them with window_set and
+ * window_clear_range, in this order and with nothing else (no rotation either) in between, cannot
+ * fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed. Costs a few operations a set; a
+ * range clear is walked over the keys it covers in the newest generation. Reserving and then not
+ * applying is harmless.
  */
 fdb_error_t window_reserve(struct window *window, const struct change *changes, size_t count);
 
 /*
- * Versions never go down; calls of the same version are in the order of the changes, the later wins. Key and value are copied.
- * Not seen by a reader at a lower version, at any moment. An empty or inverted range changes nothing.
- * REQUIRES: reserved by window_reserve; no other thread reads at `version` or above before the whole batch is applied.
+ * Versions never go down; calls of the same version are in the order of the changes, the later
+ * wins. Key and value are copied. Not seen by a reader at a lower version, at any moment. An empty
+ * or inverted range changes nothing. REQUIRES: reserved by window_reserve; no other thread reads at
+ * `version` or above before the whole batch is applied.
  */
 void window_set(struct window *window, int64_t version, struct bytes key, struct bytes value);
 void window_clear_range(struct window *window, int64_t version, struct bytes begin, struct bytes end);
 
 /*
- * Begins a new generation if the newest holds anything and the list is not full: later changes go there. LARGE_ALLOC_FAILED: goes on with
- * the old one.
+ * Begins a new generation if the newest holds anything and the list is not full: later changes go
+ * there. LARGE_ALLOC_FAILED: goes on with the old one.
  */
 fdb_error_t window_rotate(struct window *window);
 
-/* Bytes held by all generations on the list, and by the newest alone; one that was never written to counts as 0. Any thread. */
+/*
+ * Bytes held by all generations on the list, and by the newest alone; one that was never written to
+ * counts as 0. Any thread.
+ */
 uint64_t window_bytes(struct window *window);
 uint64_t window_newest_bytes(struct window *window);
 
 /* --- The checkpoint: one thread, beside the writer. --- */
 
 /*
- * The oldest generation if it is closed (not the newest) and nothing in it is newer than `version`, else NULL. It stays valid until
- * this thread drops it.
+ * The oldest generation if it is closed (not the newest) and nothing in it is newer than `version`,
+ * else NULL. It stays valid until this thread drops it.
  */
 struct generation *window_oldest_closed(struct window *window, int64_t version);
 
@@ -71,9 +79,10 @@ struct generation *window_oldest_closed(struct window *window, int64_t version);
 int64_t generation_last_version(struct generation *generation);
 
 /*
- * Calls back, in key order, with the final state a generation leaves: what it cleared as single keys and as ranges as wide as
- * possible, what it set as keys. A cleared range never covers a key that the same generation leaves set. Views live as long as the generation.
- * The first error stops and is returned. REQUIRES: the generation is closed.
+ * Calls back, in key order, with the final state a generation leaves: what it cleared as single
+ * keys and as ranges as wide as possible, what it set as keys. A cleared range never covers a key
+ * that the same generation leaves set. Views live as long as the generation. The first error stops
+ * and is returned. REQUIRES: the generation is closed.
  */
 struct generation_visitor {
     fdb_error_t (*set)(void *context, struct bytes key, struct bytes value);
@@ -84,14 +93,17 @@ struct generation_visitor {
 fdb_error_t generation_visit(struct generation *generation, const struct generation_visitor *visitor);
 
 /*
- * Takes the oldest generation off the list; its memory goes when the last view of it is released. LARGE_ALLOC_FAILED: try again.
- * REQUIRES: it is closed.
+ * Takes the oldest generation off the list; its memory goes when the last view of it is released.
+ * LARGE_ALLOC_FAILED: try again. REQUIRES: it is closed.
  */
 fdb_error_t window_drop_oldest(struct window *window);
 
 /* --- Readers: any thread, no lock but a short one for taking a view. --- */
 
-/* A number that grows whenever the list of generations changes. A view whose epoch equals it is up to date. */
+/*
+ * A number that grows whenever the list of generations changes. A view whose epoch equals it is up
+ * to date.
+ */
 uint64_t window_epoch(struct window *window);
 
 /* Taking a view never fails. Release once. */
@@ -103,9 +115,10 @@ void window_view_release(struct window *window, struct window_view *view);
 enum window_answer window_view_get(struct window_view *view, int64_t version, struct bytes key, struct bytes *value);
 
 /*
- * A stretch: a range of keys [begin, end), never empty, that all have the same answer. A WINDOW_VALUE stretch holds exactly one key: `begin` is
- * the key and `end` its successor, the same bytes and a zero byte. The window builds no keys: `begin` and `end` are either what the
- * caller passed in, with the caller's lifetime, or memory of the view.
+ * A stretch: a range of keys [begin, end), never empty, that all have the same answer. A
+ * WINDOW_VALUE stretch holds exactly one key: `begin` is the key and `end` its successor, the same
+ * bytes and a zero byte. The window builds no keys: `begin` and `end` are either what the caller
+ * passed in, with the caller's lifetime, or memory of the view.
  */
 struct window_stretch {
     struct bytes begin;
@@ -115,8 +128,9 @@ struct window_stretch {
 };
 
 /*
- * A cursor walks the key space in stretches, so that a range read looks at the window once a stretch, not once a row. It is small, lives on
- * the stack, needs no memory and no closing, and is valid while the view is held. One thread. The members are the window's own.
+ * A cursor walks the key space in stretches, so that a range read looks at the window once a
+ * stretch, not once a row. It is small, lives on the stack, needs no memory and no closing, and is
+ * valid while the view is held. One thread. The members are the window's own.
  */
 struct window_slot {
     const struct node *node; /* the last at or below the place; NULL: never placed */
@@ -144,10 +158,11 @@ struct window_cursor {
 void window_cursor_open(struct window_cursor *cursor, struct window_view *view, int64_t version);
 
 /*
- * Forward: a stretch that begins at `begin` and ends at or before `limit`. Backward: one that ends at `end` and begins at or after
- * `limit`. Both may stop short, so the next stretch can have the same answer again. Going on exactly where the last stretch stopped
- * (begin = stretch->end, end = stretch->begin, the very bytes handed out) costs a few pointer steps; anywhere else is right too, and cheap if near.
- * REQUIRES: begin < limit; limit < end.
+ * Forward: a stretch that begins at `begin` and ends at or before `limit`. Backward: one that ends
+ * at `end` and begins at or after `limit`. Both may stop short, so the next stretch can have the
+ * same answer again. Going on exactly where the last stretch stopped (begin = stretch->end, end =
+ * stretch->begin, the very bytes handed out) costs a few pointer steps; anywhere else is right too,
+ * and cheap if near. REQUIRES: begin < limit; limit < end.
  */
 void window_cursor_forward(struct window_cursor *cursor, struct bytes begin, struct bytes limit,
                            struct window_stretch *stretch);
@@ -155,15 +170,18 @@ void window_cursor_backward(struct window_cursor *cursor, struct bytes end, stru
                             struct window_stretch *stretch);
 
 /*
- * The first (last) key in [begin, limit) ([limit, end)) that the window has a value for, passing over everything silent or cleared: for a merge
- * that already knows the base to have no row in between. False: there is none. Otherwise *stretch is that WINDOW_VALUE.
+ * The first (last) key in [begin, limit) ([limit, end)) that the window has a value for, passing
+ * over everything silent or cleared: for a merge that already knows the base to have no row in
+ * between. False: there is none. Otherwise *stretch is that WINDOW_VALUE.
  */
 bool window_cursor_forward_value(struct window_cursor *cursor, struct bytes begin, struct bytes limit,
                                  struct window_stretch *stretch);
 bool window_cursor_backward_value(struct window_cursor *cursor, struct bytes end, struct bytes limit,
                                   struct window_stretch *stretch);
 
-/* Checks every invariant of every generation; for tests, beside no writer. Asserts on a violation. */
+/*
+ * Checks every invariant of every generation; for tests, beside no writer. Asserts on a violation.
+ */
 void window_check(struct window *window);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cursor: what the window says about a range of keys, stretch by stretch. A range read walks it side by side with the base: silent
- * stretches are copied from the base, cleared ones are skipped there, values are taken from here.
+ * The cursor: what the window says about a range of keys, stretch by stretch. A range read walks it
+ * side by side with the base: silent stretches are copied from the base, cleared ones are skipped
+ * there, values are taken from here.
  *
- * A cursor stands at a place, which lies between keys: just before a key or just after it. For each generation, newest first, a slot
- * holds the last node at or below the place, the one after it, and whether the place is at that node's own key, so that its point chain and not its gap chain
+ * A cursor stands at a place, which lies between keys: just before a key or just after it. For each
+ * generation, newest first, a slot holds the last node at or below the place, the one after it, and
+ * whether the place is at that node's own key, so that its point chain and not its gap chain
  * counts. Walking forward from just before "f":
  *
  *        newest     ---- "b" ------------------ "k" ---     slot: node b, next k, gap
@@ -12,20 +14,27 @@
  *        oldest     -- "a" ------------ "h" -----------     slot: node a, next h, gap
  *                               ^ place
  *
- * `look` asks the slots in turn until one has an entry: that is the answer, and older generations have no say. If a slot that was asked is on
- * its point, the answer holds for this one key. Otherwise it holds up to the edge: the nearest next node of the slots asked; slots
- * whose next node has the edge's key are tied. `advance` moves the place to the far end: over a point, every slot on it
- * leaves it; to an edge, the tied slots step onto their point. So a step costs one comparison a generation and no search. Backward is the mirror image:
- * the edge is the greatest of the nodes the slots stand on.
+ * `look` asks the slots in turn until one has an entry: that is the answer, and older generations
+ * have no say. If a slot that was asked is on its point, the answer holds for this one key.
+ * Otherwise it holds up to the edge: the nearest next node of the slots asked; slots whose next
+ * node has the edge's key are tied. `advance` moves the place to the far end: over a point, every
+ * slot on it leaves it; to an edge, the tied slots step onto their point. So a step costs one
+ * comparison a generation and no search. Backward is the mirror image: the edge is the greatest of
+ * the nodes the slots stand on.
  *
  * Invariants:
- *   1. Slots [0, placed) are right for the place. Those behind were shadowed by a clear in a newer generation while the place moved on;
- *      they are placed again when they are asked, by a few steps from where they were or by a search.
- *   2. An edge and a point are never both set. With neither, the answer holds to the end of the key space.
- *   3. `resume` is set only to memory of the view: bytes of the caller may be another key by the next call.
- *   4. What a slot has loaded stays right for the cursor's version, whatever the writer does meanwhile (see generation.c).
+ *   1. Slots [0, placed) are right for the place. Those behind were shadowed by a clear in a newer
+ *      generation while the place moved on; they are placed again when they are asked, by a few
+ *      steps from where they were or by a search.
+ *   2. An edge and a point are never both set. With neither, the answer holds to the end of the key
+ *      space.
+ *   3. `resume` is set only to memory of the view: bytes of the caller may be another key by the
+ *      next call.
+ *   4. What a slot has loaded stays right for the cursor's version, whatever the writer does
+ *      meanwhile (see generation.c).
  *
- * Two places can have no key between them: just after "a" and just before "a\0". Such an empty stretch is stepped over, never handed out.
+ * Two places can have no key between them: just after "a" and just before "a\0". Such an empty
+ * stretch is stepped over, never handed out.
  *
  * Threads: a cursor belongs to one. Failure: there is none.
  */
@@ -75,7 +84,10 @@ static void step_slot(struct window_slot *slot, const struct node *before, bool 
         slot->node = before;
 }
 
-/* Moves a slot on to the key if that takes a few steps at most in the direction of the walk; else false. */
+/*
+ * Moves a slot on to the key if that takes a few steps at most in the direction of the walk; else
+ * false.
+ */
 static bool step_near(struct window_slot *slot, const struct node *before, bool forward, const struct search_key *key,
                       bool or_equal) {
     for (int steps = 0;; steps++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The window against a naive model: a list of changes, of which the last one at or below the asked version that covers a key
- * decides. Every answer of gets, of stretches in both directions, of values-only walks and of generation_visit is compared, at all
- * versions, over several generations. Then one writer beside readers, memory that runs out, and (KEEL_BENCH=1) speed.
+ * The window against a naive model: a list of changes, of which the last one at or below the asked
+ * version that covers a key decides. Every answer of gets, of stretches in both directions, of
+ * values-only walks and of generation_visit is compared, at all versions, over several generations.
+ * Then one writer beside readers, memory that runs out, and (KEEL_BENCH=1) speed.
  *
  * KEEL_SEED and KEEL_ROUNDS choose another run; a failure prints the seed.
  */
@@ -43,6 +44,12 @@ static long setting(const char *name, long otherwise) {
     return text ? strtol(text, NULL, 0) : otherwise;
 }
 
+#ifdef KEEL_SANITIZED
+enum { ROUNDS = 40 };
+#else
+enum { ROUNDS = 120 };
+#endif
+
 static uint64_t seed_now;
 
 #define CHECK(condition)                                                                                              \
@@ -58,7 +65,10 @@ static uint64_t seed_now;
 
 enum { KEYS_SHORT = 40, KEYS = 2 * KEYS_SHORT + 2, CHANGES_MAX = 4000 };
 
-/* All keys of up to three letters out of NUL, 'a' and 0xff, bare and behind a long prefix: full of prefixes and successors. */
+/*
+ * All keys of up to three letters out of NUL, 'a' and 0xff, bare and behind a long prefix: full of
+ * prefixes and successors.
+ */
 static uint8_t key_texts[KEYS][16];
 static struct bytes keys[KEYS];
 
@@ -202,7 +212,9 @@ static void check_stretch(const struct window_stretch *stretch, int64_t version)
     }
 }
 
-/* The same bytes elsewhere in memory, sometimes: a cursor must not depend on getting its own back. */
+/*
+ * The same bytes elsewhere in memory, sometimes: a cursor must not depend on getting its own back.
+ */
 static struct bytes maybe_moved(struct bytes key, uint8_t *buffer) {
     if (random_below(3))
         return key;
@@ -405,8 +417,81 @@ static void model_round(uint64_t seed) {
 static void agrees_with_the_model(void **state) {
     (void)state;
     uint64_t seed = (uint64_t)setting("KEEL_SEED", 1);
-    for (long round = 0; round < setting("KEEL_ROUNDS", 120); round++)
+    for (long round = 0; round < setting("KEEL_ROUNDS", ROUNDS); round++)
         model_round(seed + (uint64_t)round);
+}
+
+/* --- Half-done changes --- */
+
+/*
+ * After every single store of the writer, readers one version back look at everything, afresh and
+ * with cursors that were under way already. So each state that a reader could meet beside the
+ * writer is met here, every time.
+ */
+static struct {
+    struct window_view *view;
+    int64_t version;
+    struct window_cursor forward, backward;
+    struct bytes forward_place, backward_place;
+    unsigned calls;
+} watcher;
+
+static const struct bytes watched_begin = BYTES_LITERAL(""), watched_end = BYTES_LITERAL("\xff\xff\xff\xff\xff\xff");
+
+static void watch_from_start(struct window *window, int64_t version) {
+    watcher.view = window_view_acquire(window);
+    watcher.version = version;
+    window_cursor_open(&watcher.forward, watcher.view, version);
+    window_cursor_open(&watcher.backward, watcher.view, version);
+    watcher.forward_place = watched_begin;
+    watcher.backward_place = watched_end;
+}
+
+static void watch(void) {
+    struct window_stretch stretch;
+    watcher.calls++;
+    window_cursor_forward(&watcher.forward, watcher.forward_place, watched_end, &stretch);
+    CHECK(bytes_equal(stretch.begin, watcher.forward_place));
+    check_stretch(&stretch, watcher.version);
+    bool ended = bytes_compare(stretch.end, watched_end) == 0;
+    watcher.forward_place = ended ? watched_begin : stretch.end;
+    window_cursor_backward(&watcher.backward, watcher.backward_place, watched_begin, &stretch);
+    CHECK(bytes_equal(stretch.end, watcher.backward_place));
+    check_stretch(&stretch, watcher.version);
+    ended = bytes_compare(stretch.begin, watched_begin) == 0;
+    watcher.backward_place = ended ? watched_end : stretch.begin;
+    struct window_cursor cursor;
+    window_cursor_open(&cursor, watcher.view, watcher.version);
+    check_gets(watcher.view, watcher.version);
+    check_forward(&cursor, watched_begin, watched_end);
+    check_backward(&cursor, watched_end, watched_begin);
+}
+
+static void a_change_half_done_is_not_seen(void **state) {
+    (void)state;
+    uint64_t seed = (uint64_t)setting("KEEL_SEED", 1);
+    for (long round = 0; round < setting("KEEL_ROUNDS", ROUNDS) / 4; round++) {
+        random_state = seed_now = seed + (uint64_t)round;
+        struct window *window = fresh_window();
+        unsigned clears = random_below(3);
+        for (int step = 0; step < 12; step++) {
+            int64_t seen = model.version;
+            model.version++;
+            struct change changes[10];
+            for (int i = 0; i < 10; i++)
+                changes[i] = random_change(clears);
+            CHECK(window_reserve(window, changes, 10) == 0);
+            watch_from_start(window, seen);
+            node_list_half_done = watch;
+            apply(window, changes, 10, model.version);
+            node_list_half_done = NULL;
+            window_view_release(window, watcher.view);
+            if (random_below(6) == 0)
+                rotate(window);
+        }
+        window_destroy(window);
+    }
+    CHECK(watcher.calls > 0);
 }
 
 /* --- Old views --- */
@@ -461,7 +546,10 @@ static void the_list_of_generations_is_bounded(void **state) {
 
 /* --- Memory --- */
 
-/* First batches are larger than a block, so that the memory reserved for them is exactly what was counted. */
+/*
+ * First batches are larger than a block, so that the memory reserved for them is exactly what was
+ * counted.
+ */
 static void reserving_is_enough(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -587,8 +675,9 @@ static void survives_every_failed_allocation(void **state) {
 enum { STAMPED = 24, ADDED = 6, STAMP_SPAN = 40 };
 
 /*
- * Every commit writes its version into all stamped keys, in one of three ways chosen by the version; so at any version what must be
- * there is known exactly, and a reader that sees half a commit or one from its future finds out.
+ * Every commit writes its version into all stamped keys, in one of three ways chosen by the
+ * version; so at any version what must be there is known exactly, and a reader that sees half a
+ * commit or one from its future finds out.
  */
 enum commit_kind { CLEAR_ALL_AND_SET, SET_AND_ADD, CLEAR_EACH_AND_SET, CLEAR_ALL };
 
@@ -726,7 +815,7 @@ static void *read_commits(void *argument) {
 
 static void readers_beside_the_writer_see_whole_commits(void **state) {
     (void)state;
-    struct stage stage = {.commits = 5000 * setting("KEEL_ROUNDS", 120) / 120};
+    struct stage stage = {.commits = 5000 * setting("KEEL_ROUNDS", ROUNDS) / 120};
     os_thread writer, readers[2];
     assert_int_equal(window_create(&stage.window), 0);
     for (int i = 0; i < 2; i++)
@@ -844,6 +933,7 @@ static void speed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_model),
+        cmocka_unit_test(a_change_half_done_is_not_seen),
         cmocka_unit_test(an_old_view_keeps_its_answers),
         cmocka_unit_test(the_list_of_generations_is_bounded),
         cmocka_unit_test(reserving_is_enough),
