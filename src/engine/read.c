@@ -138,25 +138,47 @@ static fdb_error_t copy_silent(struct range_walk *walk, const struct window_stre
     return error;
 }
 
+/* True once no row of the base can lie in the rest of the range: then only the window's values matter. */
+static bool is_base_done(const struct range_walk *walk) {
+    if (walk->place == BASE_ON_ROW)
+        return walk->request->reverse ? bytes_compare(walk->base->key, walk->request->begin) < 0
+                                      : bytes_compare(walk->base->key, walk->request->end) >= 0;
+    return walk->place == BASE_EXHAUSTED;
+}
+
+/*
+ * One stretch of [begin, end), from the end if the walk is backwards. Where the base is done, dead keys are passed over in one go, as behind the
+ * head of a queue; false: there is nothing more.
+ */
+static bool next_stretch(struct range_walk *walk, struct window_cursor *cursor, struct bytes begin, struct bytes end,
+                         struct window_stretch *stretch) {
+    bool reverse = walk->request->reverse;
+    if (is_base_done(walk))
+        return reverse ? window_cursor_backward_value(cursor, end, begin, stretch)
+                       : window_cursor_forward_value(cursor, begin, end, stretch);
+    if (reverse)
+        window_cursor_backward(cursor, end, begin, stretch);
+    else
+        window_cursor_forward(cursor, begin, end, stretch);
+    return true;
+}
+
 static fdb_error_t walk_range(struct range_walk *walk, bool *more) {
     const struct range_request *request = walk->request;
     struct bytes begin = request->begin, end = request->end;
     struct window_cursor cursor;
     window_cursor_open(&cursor, walk->view, request->version);
-    while (bytes_compare(begin, end) < 0 && !is_full(walk)) {
+    *more = false;
+    fdb_error_t error = place_base(walk, request->reverse ? end : begin);
+    while (!error && bytes_compare(begin, end) < 0) {
         struct window_stretch stretch;
-        if (request->reverse)
-            window_cursor_backward(&cursor, end, begin, &stretch);
-        else
-            window_cursor_forward(&cursor, begin, end, &stretch);
-        fdb_error_t error = ERROR_SUCCESS;
+        if (!next_stretch(walk, &cursor, begin, end, &stretch))
+            return ERROR_SUCCESS;
         if (stretch.answer == WINDOW_VALUE)
             error = emit(walk, stretch.begin, stretch.value);
         else if (stretch.answer == WINDOW_SILENT)
             error = copy_silent(walk, &stretch);
-        if (error)
-            return error;
-        if (is_full(walk)) {
+        if (!error && is_full(walk)) {
             *more = true;
             return ERROR_SUCCESS;
         }
@@ -165,13 +187,16 @@ static fdb_error_t walk_range(struct range_walk *walk, bool *more) {
         else
             begin = stretch.end;
     }
-    *more = false;
-    return ERROR_SUCCESS;
+    return error;
 }
 
 fdb_error_t engine_get_range(struct database *database, const struct range_request *request, struct rows *rows,
                              bool *more) {
     struct engine *engine = engine_of(database);
+    if (bytes_compare(request->begin, request->end) >= 0) {
+        *more = false;
+        return ERROR_SUCCESS;
+    }
     struct reader *reader;
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
