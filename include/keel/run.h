@@ -2,15 +2,15 @@
 /*
  * The retry loop, and a database in one call.
  *
- *     static fdb_error_t greet(FDBTransaction *transaction, void *context) {
- *         fdb_transaction_set(transaction, (const uint8_t *)"hello", 5, (const uint8_t *)"world", 5);
+ *     static fdb_error_t greet(FDBTransaction *transaction, void *text) {
+ *         fdb_transaction_set(transaction, (const uint8_t *)"hello", 5, text, (int)strlen(text));
  *         return 0;
  *     }
  *
  *     keel_db *db;
  *     fdb_error_t error = keel_open("my.db", &db);
  *     if (!error)
- *         error = keel_run(keel_fdb(db), greet, NULL);
+ *         error = keel_run(keel_fdb(db), greet, "world");
  *     keel_close(db);
  *
  * The loop works on any FDBDatabase, also on one that keel_open did not open.
@@ -31,9 +31,9 @@ extern "C" {
  *
  *     0                     commit
  *     a retryable error     everything is undone and the function called again, after the wait that
- *     of FoundationDB's     fdb_transaction_on_error sees fit. Retryable is what fdb_error_predicate
- *                           calls so (not_committed, transaction_too_old, ...): pass on the errors
- *                           of reads as they are.
+ *     of FoundationDB's     fdb_transaction_on_error sees fit. fdb_error_predicate says which these
+ *                           are (not_committed, transaction_too_old, ...). Pass the errors of
+ *                           reads on as they come.
  *     any other code        the end: nothing is committed, and the code comes back unchanged
  *
  * It may be called many times, each time on a transaction that has read and written nothing: what
@@ -115,8 +115,8 @@ fdb_error_t keel_wait_destroy(FDBFuture *future);
  * done itself is left alone:
  *
  *   - an API version selected before is used as it is;
- *   - a network set up before belongs to the program, which runs and stops it; keel_open then starts
- *     no thread. Set it up before the first keel_open, since there can be only one.
+ *   - a network set up before belongs to the program, which runs and stops it; keel_open then
+ *     starts no thread. Set it up before the first keel_open, since there can be only one.
  *
  * At exit. When the process exits (exit, or the end of main) the network, if it is ours, is stopped
  * and its thread joined; open databases and other threads do not matter, and nothing that was
@@ -124,19 +124,20 @@ fdb_error_t keel_wait_destroy(FDBFuture *future);
  * not use a database. A callback that never returns on the network thread keeps the process from
  * exiting.
  *
- * Fork. A child has no network thread, and no database can be used in it, neither here nor with any
- * fdb_c library: it may exec or _exit (exit is safe as well). keel_open in such a child says
- * KEEL_ERROR_FORKED. A process that wants to fork workers forks them before its first keel_open.
+ * Fork. A child has no network thread, and no database that its parent opened can be used in it, as
+ * with every fdb_c library: it may exec or exit. keel_open in such a child says KEEL_ERROR_FORKED (a
+ * program with a network of its own has to look after that itself). A process that wants to fork
+ * workers forks them before its first keel_open.
  *
  * Threads: any, at the same time too.
  */
 typedef struct keel_db keel_db;
 
 /*
- * Opens the database at `path`; NULL is the default place, as fdb_create_database defines both. Many
- * may be open at once, also several times the same one. As with fdb_create_database, a database is
- * really opened by its first transaction, which gets the errors of opening (20001, another process
- * has it, for example).
+ * Opens the database at `path`; NULL is the default place, as fdb_create_database defines both.
+ * Many may be open at once, also the same one several times. As with fdb_create_database, it is the
+ * first transaction that really opens it and gets the errors of that (20001, another process has it,
+ * for example).
  *
  * Errors: KEEL_ERROR_ARGUMENT if `db` is NULL; KEEL_ERROR_THREAD, after which another try is
  * allowed; KEEL_ERROR_FORKED; network_cannot_be_restarted once the network, ours, has stopped
@@ -145,7 +146,7 @@ typedef struct keel_db keel_db;
  */
 fdb_error_t keel_open(const char *path, keel_db **db);
 
-/* The FDBDatabase inside, for keel_run and every fdb_database_* call but _destroy. Valid until keel_close. */
+/* The FDBDatabase inside, for keel_run and all fdb_database_* but _destroy; until keel_close. */
 FDBDatabase *keel_fdb(keel_db *db);
 
 /*
