@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What libkeel.so shows: everything is compiled with hidden visibility, public functions are marked. */
-#ifndef KEEL_LAYERS_EXPORT_H
-#define KEEL_LAYERS_EXPORT_H
+/* What libkeel shows: everything is hidden unless its definition says KEEL_EXPORT. */
+#ifndef LAYERS_EXPORT_H
+#define LAYERS_EXPORT_H
 
 #define KEEL_EXPORT __attribute__((visibility("default")))
 
