@@ -12,7 +12,7 @@
  *               (no segment at all is right only while the base is empty: a log keeps its last one)
  *   4. verify   where the chain ends, nothing valid may lie behind: what has a valid record after it was
  *               synced once, so it is damage; what has none is the torn last batch, which nobody was told of
- *   5. settle   the last record is written again with zeros behind it, and synced
+ *   5. settle   the last record is written again with zeros behind it, and synced; so is the directory
  *
  * Up to 4 nothing on disk changes, so a log that is refused is left as it was found.
  *
@@ -20,6 +20,8 @@
  * ended before its sync, or its sync failed); once we show it to readers it must stay. A sync alone
  * is not enough: after a failed one the kernel takes the pages for clean. And a torn record must not
  * come back: the zeros make sure of it, even where a mirrored disk reads differently the next time.
+ * A process that was killed between renaming a file and syncing the directory leaves a segment or
+ * a spare whose name is in memory only; it must be on disk before a record goes there.
  *
  * Threads: called by log_open, alone. Failure: *message names file, offset and reason.
  */
@@ -511,8 +513,8 @@ static fdb_error_t visit_unfinished(void *context, const char *name) {
     return ERROR_SUCCESS;
 }
 
-/* Keeps the spares that are whole and makes sure that their names are on disk; others are left alone. */
-static fdb_error_t adopt_spares(struct recovery *recovery) {
+/* Keeps the spares that are whole; others are left alone. */
+static void adopt_spares(struct recovery *recovery) {
     struct log *log = recovery->log;
     for (struct log_segment **link = &log->spares; *link;) {
         struct log_segment *spare = *link, header;
@@ -532,7 +534,6 @@ static fdb_error_t adopt_spares(struct recovery *recovery) {
         log->bytes += spare->size;
         link = &spare->next;
     }
-    return log->spares ? explain_system(recovery, log_sync_directory(log)) : ERROR_SUCCESS;
 }
 
 /* Sets the log's own fields from what was found. */
@@ -572,8 +573,10 @@ fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_funct
         error = settle(&recovery, start);
     if (!error && recovery.directory_exists)
         error = os_directory_list(log->directory, visit_unfinished, &recovery);
-    if (!error)
-        error = adopt_spares(&recovery);
+    if (!error && recovery.directory_exists) {
+        adopt_spares(&recovery);
+        error = explain_system(&recovery, log_sync_directory(log));
+    }
     if (!error)
         resume(&recovery);
     memory_free(recovery.buffer);
