@@ -107,11 +107,12 @@ static fdb_error_t note_entry(void *context, const char *name) {
     struct directory_contents *contents = context;
     if (strcmp(name, "clock.keel") == 0)
         contents->lease = true;
-    else if (strncmp(name, "base.keel", 9) == 0)
+    else if (strcmp(name, "base.keel") == 0)
         contents->base = true;
     else if (strcmp(name, "log") == 0)
         contents->log = true;
-    else if (strcmp(name, "lock.keel") != 0 && strcmp(name, "clock.keel.new") != 0) {
+    else if (strcmp(name, "lock.keel") != 0 && strcmp(name, "clock.keel.new") != 0 &&
+             strncmp(name, "base.keel", 9) != 0) {
         contents->foreign = true;
         snprintf(contents->foreign_name, sizeof contents->foreign_name, "%s", name);
     }
@@ -245,28 +246,40 @@ close_base:
     return error;
 }
 
+/* Looks at what is there: the names, and the lease, which is then open. Changes nothing but making a missing directory. */
+static fdb_error_t look(struct engine *engine, struct directory_contents *contents, char **message) {
+    *contents = (struct directory_contents){0};
+    fdb_error_t error = inspect(engine->path, contents, message);
+    return !error && contents->lease ? check_lease(engine, message) : error;
+}
+
+/*
+ * Looks twice: first so that somebody else's directory is not even locked, then under the lock, because until then another process may
+ * have created the database, raised its lease and gone.
+ */
 static fdb_error_t open_directory(struct engine *engine, char **message) {
-    struct directory_contents contents = {0};
-    fdb_error_t error = inspect(engine->path, &contents, message);
+    struct directory_contents contents;
+    fdb_error_t error = look(engine, &contents, message);
     if (error)
         return error;
-    if (contents.lease) {
-        error = check_lease(engine, message);
-        if (error)
-            return error;
-    }
-    error = take_lock(engine, message);
-    if (error)
-        goto close_lease;
-    error = open_storage(engine, contents.lease, message);
-    if (error)
-        goto unlock;
-    return ERROR_SUCCESS;
-unlock:
-    os_file_close(&engine->lock_file);
-close_lease:
     if (contents.lease)
         lease_close(&engine->lease);
+    error = take_lock(engine, message);
+    if (error)
+        return error;
+    error = look(engine, &contents, message);
+    if (error)
+        goto unlock;
+    if (!contents.lease)
+        error = os_directory_create(engine->path); /* whoever made it: its entry must outlive the commits */
+    if (!error)
+        error = open_storage(engine, contents.lease, message);
+    if (!error)
+        return ERROR_SUCCESS;
+    if (contents.lease)
+        lease_close(&engine->lease);
+unlock:
+    os_file_close(&engine->lock_file);
     return error;
 }
 

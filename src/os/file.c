@@ -303,6 +303,8 @@ static fdb_error_t create_one_directory(char *path) {
         return fail("create", path);
     enum os_path_kind kind;
     fdb_error_t error = os_path_kind(path, &kind);
+    if (!error && kind == OS_PATH_DIRECTORY)
+        (void)sync_parent(path); /* as far as we may: its maker may have been killed before doing so */
     if (error || kind == OS_PATH_DIRECTORY)
         return error;
     errno = ENOTDIR;

@@ -40,7 +40,7 @@ fdb_error_t os_file_lock(struct os_file *file);
 
 fdb_error_t os_rename(const char *from, const char *to);
 fdb_error_t os_remove(const char *path);
-fdb_error_t os_directory_create(const char *path); /* and missing parents; fine if it exists; mode 0700 */
+fdb_error_t os_directory_create(const char *path); /* and missing parents; fine if it exists; mode 0700; its entry is on disk then */
 fdb_error_t os_directory_sync(const char *path);
 
 /* Calls `visit` with the name of each entry but . and .. ; stops at its first error and returns it. */

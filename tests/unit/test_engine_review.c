@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Corners of the engine that a second look found: each test stands for something that once went wrong or nearly did.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/engine_internal.h"
+#include "os/clock.h"
+#include "util/coding.h"
+#include "util/memory.h"
+
+/* --- Support --- */
+
+static char scratch[400];
+static int scratch_number;
+
+static int make_scratch(void **state) {
+    (void)state;
+    const char *parent = getenv("TMPDIR");
+    snprintf(scratch, sizeof scratch, "%s/keel-review-XXXXXX", parent ? parent : "/tmp");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_scratch(void **state) {
+    (void)state;
+    char command[1000];
+    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
+    return system(command);
+}
+
+static void fresh_path(char path[1000]) {
+    snprintf(path, 1000, "%s/db-%d", scratch, scratch_number++);
+}
+
+static void copy_directory(const char *from, const char *to) {
+    char command[3000];
+    snprintf(command, sizeof command, "cp -r '%s' '%s'", from, to);
+    assert_int_equal(system(command), 0);
+}
+
+static struct engine_options defaults(void) {
+    struct engine_options options;
+    char *message = NULL;
+    assert_int_equal(engine_default_options(&options, &message), 0);
+    return options;
+}
+
+static fdb_error_t try_open(const char *path, const struct engine_options *options, struct database **database) {
+    char *message = NULL;
+    fdb_error_t error = engine_open(path, options, database, &message);
+    assert_true(!error || message);
+    memory_free(message);
+    return error;
+}
+
+static struct database *open_with(const char *path, const struct engine_options *options) {
+    struct database *database = NULL;
+    assert_int_equal(try_open(path, options, &database), 0);
+    return database;
+}
+
+static struct bytes text(const char *string) {
+    return bytes_make(string, strlen(string));
+}
+
+/* A commit and how it ended. */
+struct job {
+    struct commit_request request;
+    _Atomic bool done;
+    fdb_error_t error;
+    os_thread thread; /* that answered it */
+};
+
+static void job_done(struct commit_request *request, fdb_error_t error) {
+    struct job *job = (struct job *)request;
+    job->error = error;
+    job->thread = pthread_self();
+    atomic_store(&job->done, true);
+}
+
+static void job_start(struct database *database, struct job *job, const struct mutation *mutations, size_t count) {
+    *job = (struct job){.request = {.mutations = mutations, .mutation_count = count, .complete = job_done}};
+    for (size_t i = 0; i < count; i++)
+        job->request.size_bytes += mutations[i].key.length + mutations[i].value.length;
+    database_commit(database, &job->request);
+}
+
+static fdb_error_t job_wait(struct job *job) {
+    while (!atomic_load(&job->done))
+        os_sleep_us(50);
+    return job->error;
+}
+
+static fdb_error_t commit(struct database *database, const struct mutation *mutations, size_t count) {
+    struct job job;
+    job_start(database, &job, mutations, count);
+    database_drive(database, &job.request);
+    return job_wait(&job);
+}
+
+static fdb_error_t set(struct database *database, const char *key, struct bytes value) {
+    struct mutation mutation = {MUTATION_SET, text(key), value};
+    return commit(database, &mutation, 1);
+}
+
+/* The value of a key now; its length, or -1. */
+static int64_t get(struct database *database, const char *key, uint8_t *value, size_t capacity) {
+    struct arena arena = {0};
+    struct bytes found = {0};
+    bool present;
+    int64_t version;
+    assert_int_equal(database_get_read_version(database, &version), 0);
+    assert_int_equal(database_get(database, version, text(key), &arena, &found, &present), 0);
+    if (present && found.length)
+        memcpy(value, found.data, found.length < capacity ? found.length : capacity);
+    int64_t length = present ? (int64_t)found.length : -1;
+    arena_free(&arena);
+    return length;
+}
+
+static void assert_value(struct database *database, const char *key, const char *expected) {
+    uint8_t value[100];
+    int64_t length = get(database, key, value, sizeof value);
+    assert_int_equal(length, strlen(expected));
+    assert_memory_equal(value, expected, strlen(expected));
+}
+
+/* --- Opening --- */
+
+/* A base that was deleted is not made anew beside a log that has let go of what it held. */
+static void test_a_deleted_base_is_missed(void **state) {
+    (void)state;
+    char path[1000], file[1100];
+    fresh_path(path);
+    struct engine_options options = defaults();
+    struct database *database = open_with(path, &options);
+    assert_int_equal(set(database, "a", text("1")), 0);
+    database_close(database);
+    snprintf(file, sizeof file, "%s/base.keel-lock", path);
+    assert_int_equal(access(file, F_OK), 0); /* stays, and is no base */
+    snprintf(file, sizeof file, "%s/base.keel", path);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(try_open(path, &options, &database), ERROR_DATABASE_DAMAGED);
+    assert_int_equal(access(file, F_OK), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_deleted_base_is_missed),
+    };
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+}
