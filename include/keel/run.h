@@ -125,8 +125,8 @@ fdb_error_t keel_wait_destroy(FDBFuture *future);
  * exiting.
  *
  * Fork. A child has no network thread, and no database that its parent opened can be used in it, as
- * with every fdb_c library: it may exec or exit. keel_open in such a child says KEEL_ERROR_FORKED (a
- * program with a network of its own has to look after that itself). A process that wants to fork
+ * with every fdb_c library: it may exec or exit. keel_open in such a child says KEEL_ERROR_FORKED;
+ * a program with a network of its own has to look after that itself. A process that wants to fork
  * workers forks them before its first keel_open.
  *
  * Threads: any, at the same time too.
@@ -136,8 +136,8 @@ typedef struct keel_db keel_db;
 /*
  * Opens the database at `path`; NULL is the default place, as fdb_create_database defines both.
  * Many may be open at once, also the same one several times. As with fdb_create_database, it is the
- * first transaction that really opens it and gets the errors of that (20001, another process has it,
- * for example).
+ * first transaction that really opens it and gets the errors of that (20001, another process has
+ * it, for example).
  *
  * Errors: KEEL_ERROR_ARGUMENT if `db` is NULL; KEEL_ERROR_THREAD, after which another try is
  * allowed; KEEL_ERROR_FORKED; network_cannot_be_restarted once the network, ours, has stopped
