@@ -338,8 +338,10 @@ fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
         return 0;
     if (loop_is_self())
         return ERROR_BLOCKED_FROM_NETWORK_THREAD;
-    if (future->commits)
-        transaction_drive(future->tail.pending.transaction);
+    while (future->commits && transaction_drive(future->tail.pending.transaction)) {
+        if (is_ready(future))
+            return 0;
+    }
     sleep_until_ready(future);
     return 0;
 }

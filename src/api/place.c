@@ -234,10 +234,9 @@ static void pass_commit(struct database *database, struct commit_request *reques
         database_commit(target, request);
 }
 
-static void pass_drive(struct database *database, struct commit_request *request) {
+static bool pass_drive(struct database *database, uint64_t ticket) {
     struct database *target = peek(database);
-    if (target)
-        database_drive(target, request);
+    return target && database_drive(target, ticket);
 }
 
 static void pass_hurry(struct database *database) {

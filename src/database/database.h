@@ -9,6 +9,8 @@
 #ifndef KEEL_DATABASE_DATABASE_H
 #define KEEL_DATABASE_DATABASE_H
 
+#include <stdatomic.h>
+
 #include "database/mutation.h"
 #include "util/rows.h"
 
@@ -49,6 +51,8 @@ struct commit_request {
     uint16_t batch_order;      /* on success: with the version, the versionstamp */
     bool *conflicting;         /* one a read conflict range, owned by the caller; needed if report_conflicts */
 
+    _Atomic uint64_t ticket; /* set by database_commit: what database_drive needs to know of the request */
+
     struct commit_request *next; /* the database's own, while in flight */
     bool settled;                /* likewise */
     fdb_error_t error;           /* likewise */
@@ -84,7 +88,7 @@ struct database_methods {
     fdb_error_t (*get_range)(struct database *database, const struct range_request *request, struct rows *rows,
                              bool *more);
     void (*commit)(struct database *database, struct commit_request *request);
-    void (*drive)(struct database *database, struct commit_request *request);
+    bool (*drive)(struct database *database, uint64_t ticket);
     void (*hurry)(struct database *database);
     fdb_error_t (*watch)(struct database *database, struct watch *watch);
     bool (*unwatch)(struct database *database, struct watch *watch);
@@ -143,12 +147,12 @@ static inline void database_commit(struct database *database, struct commit_requ
 }
 
 /*
- * Tells the database that the calling thread has nothing to do but wait for this request: it may run the commit pipeline
- * itself instead of waking a thread. Returns when the request is answered or another thread is busy with it. `request` may be
- * answered (and freed) by then: it is used for identity only. REQUIRES: the caller holds no lock.
+ * Waits for a commit by its ticket, which may long be answered: the calling thread has nothing else to do and may run the commit pipeline itself instead
+ * of waking a thread. True: something has happened, or some milliseconds have passed; look whether the answer is there and call again if not. False: the
+ * database has nothing more to do for this ticket; an answer that is not there yet is just being given. REQUIRES: the caller holds no lock.
  */
-static inline void database_drive(struct database *database, struct commit_request *request) {
-    database->methods->drive(database, request);
+static inline bool database_drive(struct database *database, uint64_t ticket) {
+    return database->methods->drive(database, ticket);
 }
 
 /* Tells the database that somebody waits for commits without blocking a thread, by a callback. */

@@ -19,6 +19,7 @@
 #include "engine/engine_internal.h"
 
 #include "os/clock.h"
+#include "os/wait.h"
 #include "util/memory.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
-    GATHER_US_MAX = 60,             /* how long a leader waits for the clients of the last batch to come back */
+    LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
 };
 
 void pipeline_init(struct pipeline *pipeline) {
@@ -34,6 +35,7 @@ void pipeline_init(struct pipeline *pipeline) {
     os_condition_init(&pipeline->work);
     os_condition_init(&pipeline->room);
     pipeline->tail = &pipeline->head;
+    pipeline->next_batch = 1;
 }
 
 void pipeline_destroy(struct pipeline *pipeline) {
@@ -353,8 +355,17 @@ static fdb_error_t write_batch(struct engine *engine, int64_t version) {
     return ERROR_SUCCESS;
 }
 
+/* Whether commits are taken at all. */
+static fdb_error_t admit(struct engine *engine) {
+    if (atomic_load(&engine->failed))
+        return ERROR_DATABASE_FAILED;
+    if (atomic_load(&engine->disk_full) && window_bytes(engine->window) > engine->options.window_bytes_max)
+        return ERROR_DISK_FULL; /* the window cannot be emptied into the base */
+    return engine_renew_lease(engine);
+}
+
 static void process(struct engine *engine, struct commit_request *requests, struct watch **fired) {
-    fdb_error_t error = atomic_load(&engine->failed) ? ERROR_DATABASE_FAILED : engine_renew_lease(engine);
+    fdb_error_t error = admit(engine);
     if (error) {
         settle_all(requests, error);
         return;
@@ -389,16 +400,20 @@ static struct commit_request *take_batch(struct pipeline *pipeline) {
     if (!pipeline->head)
         pipeline->tail = &pipeline->head;
     last->next = NULL;
-    pipeline->waiting -= count;
-    pipeline->batch_before = count;
+    pipeline->next_batch++;
     return first;
+}
+
+/* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
+static bool is_window_full(struct engine *engine) {
+    return window_bytes(engine->window) > engine->options.window_bytes_max && !atomic_load(&engine->failed) &&
+           !atomic_load(&engine->disk_full);
 }
 
 /* Waits until the window has room. REQUIRES: the lock; leading. */
 static void wait_for_room(struct engine *engine) {
     struct pipeline *pipeline = &engine->pipeline;
-    while (window_bytes(engine->window) > engine->options.window_bytes_max && !atomic_load(&engine->failed) &&
-           !atomic_load(&engine->disk_full)) {
+    while (is_window_full(engine)) {
         checkpoint_rotate_if_due(engine);
         checkpoint_request(engine);
         os_condition_wait_until(&pipeline->room, &pipeline->lock, os_clock_us() + 100000);
@@ -413,49 +428,33 @@ static void answer(struct commit_request *requests) {
     }
 }
 
-/*
- * After a batch of many, its clients are just being woken and most will commit again. Waiting a moment for them makes the next batch as large, and
- * spares every second sync. REQUIRES: the lock; leading.
- */
-static void gather(struct pipeline *pipeline) {
-    size_t expected = pipeline->batch_before / 2;
-    if (expected < 2 || pipeline->waiting >= expected)
-        return;
-    int64_t deadline = os_clock_us() + GATHER_US_MAX;
-    while (pipeline->waiting < expected && !pipeline->stopping && os_clock_us() < deadline) {
-        os_mutex_unlock(&pipeline->lock);
-        os_thread_yield();
-        os_mutex_lock(&pipeline->lock);
-    }
-}
-
-static bool contains(const struct commit_request *requests, const struct commit_request *wanted) {
-    while (requests && requests != wanted)
-        requests = requests->next;
-    return requests != NULL;
+/* Wakes the threads that sleep in engine_drive for this batch or an earlier one. */
+static void announce(struct pipeline *pipeline, uint64_t batch) {
+    atomic_store(&pipeline->answered_batch, batch);
+    _Atomic uint32_t *word = &pipeline->answers[batch % ANSWER_WORDS];
+    atomic_fetch_add(word, 1);
+    os_wait_wake(word);
 }
 
 /*
- * Runs batches until the queue is empty or, for a thread that has come to wait for one request, until that request is answered.
- * What is left then goes to the committer thread. REQUIRES: the lock, nobody leading; both hold again at return.
+ * Runs batches until the queue is empty or batch `last` is answered; what is left then goes to the committer thread.
+ * REQUIRES: the lock, nobody leading; both hold again at return.
  */
-static void lead(struct engine *engine, const struct commit_request *until) {
+static void lead(struct engine *engine, uint64_t last) {
     struct pipeline *pipeline = &engine->pipeline;
     pipeline->leading = true;
-    bool mine_done = false;
-    while (pipeline->head && !mine_done) {
+    while (pipeline->head && atomic_load_explicit(&pipeline->answered_batch, memory_order_relaxed) < last) {
         wait_for_room(engine);
+        uint64_t batch = pipeline->next_batch;
         struct commit_request *requests = take_batch(pipeline);
         pipeline->urgent = false;
         os_mutex_unlock(&pipeline->lock);
-        mine_done = until && contains(requests, until);
         struct watch *fired = NULL;
         process(engine, requests, &fired);
         answer(requests);
+        announce(pipeline, batch);
         watches_fire(fired, ERROR_SUCCESS);
         os_mutex_lock(&pipeline->lock);
-        if (!mine_done)
-            gather(pipeline);
     }
     pipeline->leading = false;
     if (pipeline->head || pipeline->stopping) {
@@ -471,8 +470,8 @@ void engine_commit(struct database *database, struct commit_request *request) {
     os_mutex_lock(&pipeline->lock);
     *pipeline->tail = request;
     pipeline->tail = &request->next;
-    pipeline->waiting++;
     pipeline->arrivals++;
+    atomic_store_explicit(&request->ticket, pipeline->next_batch, memory_order_relaxed);
     bool wake = pipeline->asleep;
     pipeline->asleep = false; /* or is just being woken */
     os_mutex_unlock(&pipeline->lock);
@@ -480,12 +479,33 @@ void engine_commit(struct database *database, struct commit_request *request) {
         os_condition_signal(&pipeline->work);
 }
 
-void engine_drive(struct database *database, struct commit_request *request) {
+/* Leads if nobody does; a full window is waited for by the committer thread, so that this one can see its timeout. */
+static bool try_to_lead(struct engine *engine, uint64_t ticket) {
+    struct pipeline *pipeline = &engine->pipeline;
+    os_mutex_lock(&pipeline->lock);
+    bool idle = pipeline->head && !pipeline->leading;
+    bool led = idle && !is_window_full(engine);
+    if (led) {
+        lead(engine, ticket);
+    } else if (idle && !pipeline->urgent) {
+        pipeline->urgent = true;
+        os_condition_signal(&pipeline->work);
+    }
+    os_mutex_unlock(&pipeline->lock);
+    return led;
+}
+
+bool engine_drive(struct database *database, uint64_t ticket) {
     struct engine *engine = engine_of(database);
-    os_mutex_lock(&engine->pipeline.lock);
-    if (!engine->pipeline.leading && engine->pipeline.head)
-        lead(engine, request);
-    os_mutex_unlock(&engine->pipeline.lock);
+    struct pipeline *pipeline = &engine->pipeline;
+    if (try_to_lead(engine, ticket))
+        return true;
+    _Atomic uint32_t *word = &pipeline->answers[ticket % ANSWER_WORDS];
+    uint32_t seen = atomic_load(word); /* before the look at answered_batch: an announcement in between is not slept over */
+    if (atomic_load(&pipeline->answered_batch) >= ticket)
+        return false;
+    os_wait_for(word, seen, LOOK_US);
+    return true;
 }
 
 void engine_hurry(struct database *database) {
@@ -532,7 +552,7 @@ void *engine_committer(void *argument) {
     struct pipeline *pipeline = &engine->pipeline;
     os_mutex_lock(&pipeline->lock);
     while (wait_for_work(pipeline))
-        lead(engine, NULL);
+        lead(engine, UINT64_MAX);
     os_mutex_unlock(&pipeline->lock);
     return NULL;
 }

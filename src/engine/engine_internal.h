@@ -27,11 +27,12 @@
 /* How far above the present version the ceiling on disk is raised at a time: ten minutes. */
 #define LEASE_VERSIONS (600LL * VERSIONS_PER_SECOND)
 
+enum { ANSWER_WORDS = 8 };
+
 /* The queue of commits and the right to work on it. */
 struct pipeline {
     os_mutex lock;
     struct commit_request *head, **tail; /* waiting, oldest first */
-    size_t waiting;
     uint64_t arrivals;   /* commits ever queued */
     bool leading;       /* some thread is running batches */
     bool urgent;        /* the committer thread shall not wait for a driver to show up */
@@ -39,7 +40,9 @@ struct pipeline {
     bool stopping;
     os_condition work;  /* wakes the committer thread */
     os_condition room;  /* wakes a leader that waits for the window to shrink */
-    size_t batch_before; /* how many commits the last batch had: a hint at how many may be coming */
+    uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
+    _Atomic uint64_t answered_batch;
+    _Atomic uint32_t answers[ANSWER_WORDS]; /* the threads in engine_drive sleep on the word of their batch: one call wakes them all */
 };
 
 /* What only the leader of the pipeline touches, kept between batches to save allocations. */
@@ -98,7 +101,7 @@ void pipeline_init(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
 void workspace_free(struct batch_workspace *workspace);
 void engine_commit(struct database *database, struct commit_request *request);
-void engine_drive(struct database *database, struct commit_request *request);
+bool engine_drive(struct database *database, uint64_t ticket);
 void engine_hurry(struct database *database);
 void *engine_committer(void *engine);
 

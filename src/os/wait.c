@@ -11,10 +11,16 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 void os_wait(_Atomic uint32_t *word, uint32_t expected) {
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);
+}
+
+void os_wait_for(_Atomic uint32_t *word, uint32_t expected, int64_t microseconds) {
+    struct timespec time = {.tv_sec = microseconds / 1000000, .tv_nsec = microseconds % 1000000 * 1000};
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &time, NULL, 0);
 }
 
 void os_wait_wake(_Atomic uint32_t *word) {

@@ -16,6 +16,9 @@
  */
 void os_wait(_Atomic uint32_t *word, uint32_t expected);
 
+/* The same for at most this long. */
+void os_wait_for(_Atomic uint32_t *word, uint32_t expected, int64_t microseconds);
+
 /*
  * Wakes every thread in os_wait on this word. The word may be gone by then: only its address is
  * used.

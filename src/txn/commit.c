@@ -407,12 +407,12 @@ void transaction_commit(struct transaction *transaction, struct completion *comp
 
 /* --- While it is on its way --- */
 
-void transaction_drive(struct transaction *transaction) {
+bool transaction_drive(struct transaction *transaction) {
     os_mutex_lock(&transaction->lock);
-    struct commit_request *request = transaction->attempt ? &transaction->attempt->request : NULL;
+    bool in_flight = transaction->attempt != NULL;
+    uint64_t ticket = in_flight ? atomic_load_explicit(&transaction->attempt->request.ticket, memory_order_relaxed) : 0;
     os_mutex_unlock(&transaction->lock);
-    if (request)
-        database_drive(transaction->database, request);
+    return in_flight && database_drive(transaction->database, ticket);
 }
 
 void transaction_hurry(struct transaction *transaction) { database_hurry(transaction->database); }

@@ -99,7 +99,7 @@ fdb_error_t transaction_add_conflict_range(struct transaction *transaction, stru
 void transaction_commit(struct transaction *transaction, struct completion *completion);
 
 /* The calling thread is about to block on its commit: see database_drive. And: somebody waits by callback, see database_hurry. */
-void transaction_drive(struct transaction *transaction);
+bool transaction_drive(struct transaction *transaction);
 void transaction_hurry(struct transaction *transaction);
 
 fdb_error_t transaction_get_committed_version(struct transaction *transaction, int64_t *version);

@@ -325,9 +325,10 @@ static void commit(struct database *database, struct commit_request *request) {
         answer(fake, request);
 }
 
-static void drive(struct database *database, struct commit_request *request) {
-    (void)request;
+static bool drive(struct database *database, uint64_t ticket) {
+    (void)ticket;
     fake_answer(fake_of(database));
+    return false;
 }
 
 static void hurry(struct database *database) {

@@ -113,7 +113,7 @@ static fdb_error_t run_commit(struct database *database, struct waited_commit *c
     commit->request.complete = commit_done;
     database_commit(database, &commit->request);
     if (drive)
-        database_drive(database, &commit->request);
+        database_drive(database, commit->request.ticket);
     os_mutex_lock(&commit->lock);
     while (!commit->done)
         os_condition_wait(&commit->done_condition, &commit->lock);

@@ -154,7 +154,7 @@ static void a_failed_place_answers_everything(void **state) {
                      ERROR_TENANTS_DISABLED);
     database_commit(place, &request);
     assert_int_equal(committed_error, ERROR_TENANTS_DISABLED);
-    database_drive(place, &request);
+    database_drive(place, request.ticket);
     database_hurry(place);
     assert_false(database_unwatch(place, &watch));
     database_get_status(place, &status);
@@ -207,7 +207,7 @@ static void set_key(struct database *place, const char *key) {
     database_commit(place, &request);
     database_hurry(place);
     while (committed_error == -1) {
-        database_drive(place, &request);
+        database_drive(place, request.ticket);
         usleep(100);
     }
     assert_int_equal(committed_error, 0);
