@@ -84,7 +84,8 @@ void version_clock_set_ceiling(struct version_clock *clock, int64_t ceiling) {
 
 int64_t version_clock_horizon(const struct version_clock *clock) {
     int64_t now = clock->start_version + (os_clock_coarse_us() - clock->start_us);
-    int64_t horizon = now - clock->lifetime;
+    int64_t ceiling = atomic_load_explicit(&clock->ceiling, memory_order_relaxed);
+    int64_t horizon = (now < ceiling ? now : ceiling) - clock->lifetime; /* it stands still with the clock: invariant 4 */
     int64_t pending = atomic_load_explicit(&clock->pending, memory_order_relaxed);
     if (pending && horizon > pending - 1)
         horizon = pending - 1;

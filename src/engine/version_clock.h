@@ -19,7 +19,7 @@ struct version_clock {
     int64_t lifetime;      /* in versions */
     int64_t last;          /* the greatest version handed out or given to a batch */
     _Atomic int64_t pending; /* the version of the batch in flight, or 0; written under the lock */
-    int64_t ceiling;       /* the lease on disk: no version above it leaves this clock */
+    _Atomic int64_t ceiling; /* the lease on disk: no version above it leaves this clock; written under the lock */
 };
 
 void version_clock_init(struct version_clock *clock, int64_t start_version, int64_t ceiling, int64_t lifetime);

@@ -106,7 +106,7 @@ static fdb_error_t job_wait(struct job *job) {
 static fdb_error_t commit(struct database *database, const struct mutation *mutations, size_t count) {
     struct job job;
     job_start(database, &job, mutations, count);
-    database_drive(database, &job.request);
+    database_hurry(database);
     return job_wait(&job);
 }
 
@@ -156,9 +156,27 @@ static void test_a_deleted_base_is_missed(void **state) {
     assert_int_equal(access(file, F_OK), -1);
 }
 
+/* --- The clock --- */
+
+/* A process that slept through its lease, or cannot renew it, stands still: what it reads at then must stay readable. */
+static void test_a_clock_at_its_ceiling_stays_readable(void **state) {
+    (void)state;
+    struct version_clock clock;
+    version_clock_init(&clock, 1000000, 1000100, 1000);
+    os_sleep_us(30000);
+    int64_t version = version_clock_read(&clock);
+    assert_int_equal(version, 1000100);
+    assert_true(version_clock_horizon(&clock) <= version);
+    int64_t horizon = version_clock_horizon(&clock);
+    version_clock_set_ceiling(&clock, 1 << 30);
+    assert_true(version_clock_horizon(&clock) >= horizon);
+    version_clock_destroy(&clock);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deleted_base_is_missed),
+        cmocka_unit_test(test_a_clock_at_its_ceiling_stays_readable),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
