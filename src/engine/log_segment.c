@@ -134,10 +134,13 @@ fdb_error_t log_segment_read_header(struct os_file *file, struct log_segment *se
         return ERROR_DATABASE_DAMAGED;
     }
     uint64_t size = coding_get_u64(header + 32);
+    if (file_size < size) { /* it had its full size before it had this header */
+        *reason = "the file is shorter than its header says: records may be missing";
+        return ERROR_DATABASE_DAMAGED;
+    }
     segment->generation = coding_get_u64(header + 16);
     segment->salt = coding_get_u64(header + 24);
-    /* A file cut short by someone ends its records earlier. */
-    segment->size = (size < file_size ? size : file_size) & ~UINT64_C(7);
+    segment->size = size & ~UINT64_C(7);
     return ERROR_SUCCESS;
 }
 

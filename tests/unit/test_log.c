@@ -129,12 +129,12 @@ static void damage_before_the_base_does_not_matter(void **state) {
 
 /* ---- Torn tails ---- */
 
-enum tear { TEAR_TRUNCATE, TEAR_GARBAGE, TEAR_ZERO, TEAR_LOSE_FRONT, TEAR_KINDS };
+enum tear { TEAR_REST, TEAR_GARBAGE, TEAR_ZERO, TEAR_LOSE_FRONT, TEAR_KINDS };
 
 static void tear(struct image_file *file, size_t begin, size_t end, size_t position, enum tear kind) {
     switch (kind) {
-    case TEAR_TRUNCATE:
-        file->size = position;
+    case TEAR_REST:
+        memset(file->data + position, 0, file->size - position);
         break;
     case TEAR_GARBAGE:
         for (size_t i = position; i < end; i++)
