@@ -76,7 +76,8 @@ fdb_error_t checkpoint_run(struct engine *engine, int64_t version) {
         error = window_drop_oldest(engine->window);
         if (error)
             return error; /* out of memory: it is written again next time, to the same effect */
-        readers_release_idle(engine->readers);
+        if (engine->readers) /* not yet while the log is replayed */
+            readers_release_idle(engine->readers);
         if (engine->log)
             error = log_release(engine->log, last_version);
         if (error)

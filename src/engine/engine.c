@@ -168,7 +168,23 @@ static fdb_error_t take_lock(struct engine *engine, char **message) {
 struct recovery {
     struct engine *engine;
     int64_t last_version;
+    bool base_full; /* there was no room to move anything to the base */
 };
+
+/*
+ * A log that is longer than the window may be large (it was written under other settings, or while the base found no room) goes to the base as it is
+ * replayed: nobody reads yet. Where the disk is full it has to fit into memory.
+ */
+static fdb_error_t make_room(struct recovery *recovery) {
+    struct engine *engine = recovery->engine;
+    if (recovery->base_full || window_bytes(engine->window) <= engine->options.window_bytes_max)
+        return ERROR_SUCCESS;
+    fdb_error_t error = window_rotate(engine->window);
+    if (!error)
+        error = checkpoint_run(engine, INT64_MAX);
+    recovery->base_full = error == ERROR_DISK_FULL;
+    return recovery->base_full ? ERROR_SUCCESS : error;
+}
 
 static fdb_error_t replay(void *context, int64_t version, struct bytes payload) {
     struct recovery *recovery = context;
@@ -186,8 +202,10 @@ static fdb_error_t replay(void *context, int64_t version, struct bytes payload) 
             window_set(window, version, change.key, change.value);
     }
     recovery->last_version = version;
+    if (error)
+        return error;
     checkpoint_rotate_if_due(recovery->engine);
-    return error;
+    return make_room(recovery);
 }
 
 /* Finds the version to start at and leases what lies above it. */
@@ -229,7 +247,7 @@ static fdb_error_t open_storage(struct engine *engine, bool exists, char **messa
         return error;
     char log_path[4200];
     struct log_options log_options = {.segment_bytes = engine->options.segment_bytes, .sync = engine->options.durable};
-    struct recovery recovery = {engine, base_version(engine->base)};
+    struct recovery recovery = {.engine = engine, .last_version = base_version(engine->base)};
     error = join(engine->path, "log", log_path, message);
     if (!error)
         error = log_open(log_path, &log_options, recovery.last_version, replay, &recovery, &engine->log, message);

@@ -130,13 +130,6 @@ static int64_t get(struct database *database, const char *key, uint8_t *value, s
     return length;
 }
 
-static void assert_value(struct database *database, const char *key, const char *expected) {
-    uint8_t value[100];
-    int64_t length = get(database, key, value, sizeof value);
-    assert_int_equal(length, strlen(expected));
-    assert_memory_equal(value, expected, strlen(expected));
-}
-
 /* --- Opening --- */
 
 /* A base that was deleted is not made anew beside a log that has let go of what it held. */
@@ -173,10 +166,90 @@ static void test_a_clock_at_its_ceiling_stays_readable(void **state) {
     version_clock_destroy(&clock);
 }
 
+/* --- Recovery --- */
+
+static void write_much(struct database *database, int count) {
+    static uint8_t value[50000];
+    for (int i = 0; i < count; i++) {
+        char key[20];
+        snprintf(key, sizeof key, "key%d", i);
+        value[0] = (uint8_t)i;
+        assert_int_equal(set(database, key, bytes_make(value, sizeof value)), 0);
+    }
+}
+
+static void assert_much(struct database *database, int count) {
+    for (int i = 0; i < count; i++) {
+        char key[20];
+        uint8_t value[1];
+        snprintf(key, sizeof key, "key%d", i);
+        assert_int_equal(get(database, key, value, 1), 50000);
+        assert_int_equal(value[0], (uint8_t)i);
+    }
+}
+
+/* A log longer than the window may be large is recovered in the memory that the window may have. */
+static void test_a_long_log_is_recovered_in_little_memory(void **state) {
+    (void)state;
+    char path[1000], image[1000];
+    fresh_path(path);
+    fresh_path(image);
+    struct engine_options options = defaults();
+    options.segment_bytes = 1 << 20;
+    struct database *database = open_with(path, &options);
+    write_much(database, 300);
+    copy_directory(path, image);
+    database_close(database);
+    options.window_bytes_max = 2 << 20;
+    options.generation_bytes = options.window_bytes_max / 8;
+    database = open_with(image, &options);
+    struct database_status status;
+    database_get_status(database, &status);
+    assert_true(status.window_bytes < 2 * options.window_bytes_max);
+    assert_much(database, 300);
+    database_close(database);
+    database = open_with(image, &options);
+    assert_much(database, 300);
+    database_close(database);
+}
+
+/* The newest segment of a database. */
+static void newest_segment(const char *path, char file[1400]) {
+    char directory[1100], newest[300] = "";
+    snprintf(directory, sizeof directory, "%s/log", path);
+    DIR *opened = opendir(directory);
+    struct dirent *entry;
+    while ((entry = readdir(opened))) {
+        if (strncmp(entry->d_name, "log-", 4) == 0 && strcmp(entry->d_name, newest) > 0)
+            snprintf(newest, sizeof newest, "%s", entry->d_name);
+    }
+    closedir(opened);
+    snprintf(file, 1400, "%s/%s", directory, newest);
+}
+
+/* A segment has its full size before it has a record: one that is shorter has lost some, perhaps acknowledged ones. */
+static void test_a_segment_cut_short_is_damage(void **state) {
+    (void)state;
+    char path[1000], image[1000], file[1400];
+    fresh_path(path);
+    fresh_path(image);
+    struct engine_options options = defaults();
+    struct database *database = open_with(path, &options);
+    assert_int_equal(set(database, "a", text("1")), 0);
+    assert_int_equal(set(database, "b", text("2")), 0);
+    copy_directory(path, image);
+    database_close(database);
+    newest_segment(image, file);
+    assert_int_equal(truncate(file, 64 + 56), 0); /* the header and the first record */
+    assert_int_equal(try_open(image, &options, &database), ERROR_DATABASE_DAMAGED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deleted_base_is_missed),
         cmocka_unit_test(test_a_clock_at_its_ceiling_stays_readable),
+        cmocka_unit_test(test_a_long_log_is_recovered_in_little_memory),
+        cmocka_unit_test(test_a_segment_cut_short_is_damage),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
