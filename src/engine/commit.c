@@ -15,6 +15,8 @@
  *   4. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
  *      and every later commit is refused with DATABASE_FAILED. Reads go on at the last good version.
  *   5. Every request is answered exactly once, in commit order, with no lock held.
+ *   6. A transaction that fails while it is built leaves nothing to those behind it: neither in the batch nor in the overlay.
+ *   7. A record of the log has a limit, and atomic operations can make much of little: what no longer fits goes back to the queue.
  */
 #include "engine/engine_internal.h"
 
@@ -25,6 +27,9 @@
 enum {
     BATCH_COMMITS_MAX = 8192,       /* a versionstamp's order has 16 bits */
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
+    BATCH_RESULT_BYTES_MAX = 32 * 1024 * 1024, /* what it has grown to in its final form; may be passed by one transaction's */
+    TRANSACTION_RESULT_BYTES_MAX = 64 * 1024 * 1024, /* far above what sets can come to: small operands on large values */
+    WORKSPACE_BYTES_KEPT = 4 * 1024 * 1024, /* a buffer larger than this is given back after the batch */
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
@@ -188,7 +193,24 @@ static fdb_error_t finalize(struct engine *engine, const struct commit_request *
     return error;
 }
 
-/* Adds a transaction to the batch, or nothing of it. */
+/* Makes the overlay what the batch is: a transaction that failed has left its changes there. */
+static fdb_error_t overlay_restore(struct engine *engine, int64_t version) {
+    struct batch_workspace *workspace = &engine->workspace;
+    if (!workspace->overlay_used)
+        return ERROR_SUCCESS;
+    window_destroy(workspace->overlay);
+    workspace->overlay = NULL;
+    workspace->overlay_used = false;
+    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
+    struct change change;
+    size_t offset = 0;
+    fdb_error_t error = ERROR_SUCCESS;
+    while (!error && batch_next(payload, &offset, &change, &error))
+        error = overlay_add(engine, version, &change);
+    return error;
+}
+
+/* Adds a transaction to the batch, or nothing of it; the overlay is then to be restored. */
 static fdb_error_t build(struct engine *engine, struct commit_request *request, bool overlay) {
     struct batch *batch = &engine->workspace.batch;
     size_t length = batch->length, count = batch->count;
@@ -199,6 +221,8 @@ static fdb_error_t build(struct engine *engine, struct commit_request *request, 
             error = batch_add(batch, &change);
         if (!error && overlay)
             error = overlay_add(engine, request->committed_version, &change);
+        if (!error && batch->length - length > TRANSACTION_RESULT_BYTES_MAX)
+            error = ERROR_TRANSACTION_TOO_LARGE;
         if (error) {
             batch_truncate(batch, length, count);
             return error;
@@ -228,6 +252,12 @@ static bool needs_overlay(const struct commit_request *requests) {
 
 static void clean_workspace(struct batch_workspace *workspace) {
     batch_truncate(&workspace->batch, 0, 0);
+    if (workspace->batch.capacity > WORKSPACE_BYTES_KEPT) {
+        batch_free(&workspace->batch);
+        memory_free(workspace->changes);
+        workspace->changes = NULL;
+        workspace->change_capacity = 0;
+    }
     arena_reset(&workspace->arena);
     if (workspace->overlay_used) {
         window_destroy(workspace->overlay);
@@ -309,21 +339,34 @@ static void trigger_watches(struct engine *engine, struct watch **fired) {
     }
 }
 
-/* Resolves and builds every request; those that fail are settled, the others are in the batch. */
-static void assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
+/*
+ * Resolves and builds every request; those that fail are settled, the others are in the batch. Returns the requests it cut off the end because
+ * the batch was large enough without them.
+ */
+static struct commit_request *assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
     bool overlay = needs_overlay(requests);
+    fdb_error_t overlay_error = ERROR_SUCCESS;
     uint16_t order = 0;
     for (struct commit_request *request = requests; request; request = request->next) {
         request->committed_version = version;
         request->batch_order = order;
-        fdb_error_t error = resolve(engine, request, version);
-        if (!error)
+        fdb_error_t error = overlay_error ? overlay_error : resolve(engine, request, version);
+        if (!error) {
             error = build(engine, request, overlay);
+            if (error)
+                overlay_error = overlay_restore(engine, version);
+        }
         if (error)
             settle(request, error);
         else
             order++;
+        if (engine->workspace.batch.length >= BATCH_RESULT_BYTES_MAX) {
+            struct commit_request *rest = request->next;
+            request->next = NULL;
+            return rest;
+        }
     }
+    return NULL;
 }
 
 static void count_batch(struct engine *engine, const struct commit_request *requests) {
@@ -364,14 +407,15 @@ static fdb_error_t admit(struct engine *engine) {
     return engine_renew_lease(engine);
 }
 
-static void process(struct engine *engine, struct commit_request *requests, struct watch **fired) {
+/* One batch, from the first request on; *rest are those it leaves for the next. */
+static void process(struct engine *engine, struct commit_request *requests, struct commit_request **rest, struct watch **fired) {
     fdb_error_t error = admit(engine);
     if (error) {
         settle_all(requests, error);
         return;
     }
     int64_t version = version_clock_begin_batch(&engine->clock);
-    assemble(engine, requests, version);
+    *rest = assemble(engine, requests, version);
     if (engine->workspace.batch.count > 0)
         error = write_batch(engine, version);
     settle_all(requests, error);
@@ -402,6 +446,17 @@ static struct commit_request *take_batch(struct pipeline *pipeline) {
     last->next = NULL;
     pipeline->next_batch++;
     return first;
+}
+
+/* Puts what a batch left over back in front. REQUIRES: the lock. */
+static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
+    struct commit_request *last = rest;
+    while (last->next)
+        last = last->next;
+    last->next = pipeline->head;
+    if (!pipeline->head)
+        pipeline->tail = &last->next;
+    pipeline->head = rest;
 }
 
 /* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
@@ -449,12 +504,15 @@ static void lead(struct engine *engine, uint64_t last) {
         struct commit_request *requests = take_batch(pipeline);
         pipeline->urgent = false;
         os_mutex_unlock(&pipeline->lock);
+        struct commit_request *rest = NULL;
         struct watch *fired = NULL;
-        process(engine, requests, &fired);
+        process(engine, requests, &rest, &fired);
         answer(requests);
         announce(pipeline, batch);
         watches_fire(fired, ERROR_SUCCESS);
         os_mutex_lock(&pipeline->lock);
+        if (rest)
+            put_back(pipeline, rest);
     }
     pipeline->leading = false;
     if (pipeline->head || pipeline->stopping) {

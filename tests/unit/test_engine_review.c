@@ -244,12 +244,72 @@ static void test_a_segment_cut_short_is_damage(void **state) {
     assert_int_equal(try_open(image, &options, &database), ERROR_DATABASE_DAMAGED);
 }
 
+/* --- The pipeline --- */
+
+/* What a transaction did before it turned out to be impossible is not seen by the next one of its batch. */
+static void test_a_failed_transaction_leaves_nothing_in_its_batch(void **state) {
+    (void)state;
+    struct engine_options options = defaults();
+    struct database *database = open_with(":memory:", &options);
+    uint8_t five[8] = {5}, one[8] = {1}, value[8];
+    struct mutation impossible[] = {
+        {MUTATION_SET, text("n"), bytes_make(five, 8)},
+        {MUTATION_SET, text("m"), bytes_make(five, 8)},
+        {MUTATION_SET_VERSIONSTAMPED_KEY, text("no room\xff\xff\xff\xff"), text("")},
+    };
+    struct mutation before = {MUTATION_ADD, text("m"), bytes_make(one, 8)};
+    struct mutation after[] = {
+        {MUTATION_ADD, text("n"), bytes_make(one, 8)},
+        {MUTATION_ADD, text("m"), bytes_make(one, 8)},
+    };
+    struct job jobs[3];
+    job_start(database, &jobs[0], &before, 1);
+    job_start(database, &jobs[1], impossible, 3);
+    job_start(database, &jobs[2], after, 2);
+    database_hurry(database);
+    assert_int_equal(job_wait(&jobs[0]), 0);
+    assert_int_equal(job_wait(&jobs[1]), ERROR_CLIENT_INVALID_OPERATION);
+    assert_int_equal(job_wait(&jobs[2]), 0);
+    assert_int_equal(get(database, "n", value, 8), 8);
+    assert_int_equal(coding_get_u64(value), 1);
+    assert_int_equal(get(database, "m", value, 8), 8);
+    assert_int_equal(coding_get_u64(value), 2);
+    database_close(database);
+}
+
+/* Appends and the like can make megabytes of kilobytes; a batch must not outgrow what a log record may hold. */
+static void test_results_of_atomic_operations_are_bounded(void **state) {
+    (void)state;
+    enum { APPENDS = 1000, CLIENTS = 2, ALLOWED = 450 };
+    struct engine_options options = defaults();
+    struct database *database = open_with(":memory:", &options);
+    static uint8_t large[VALUE_BYTES_MAX - APPENDS], value[1];
+    assert_int_equal(set(database, "a", bytes_make(large, sizeof large)), 0);
+    static struct mutation mutations[APPENDS];
+    for (int i = 0; i < APPENDS; i++)
+        mutations[i] = (struct mutation){MUTATION_APPEND_IF_FITS, text("a"), text("x")};
+    assert_int_equal(commit(database, mutations, APPENDS), ERROR_TRANSACTION_TOO_LARGE);
+    assert_int_equal(get(database, "a", value, 1), sizeof large);
+    struct job jobs[CLIENTS]; /* each is fine, together they are too much for one record */
+    for (int i = 0; i < CLIENTS; i++)
+        job_start(database, &jobs[i], mutations, ALLOWED);
+    database_hurry(database);
+    for (int i = 0; i < CLIENTS; i++) {
+        assert_int_equal(job_wait(&jobs[i]), 0);
+        assert_true(i == 0 || jobs[i].request.committed_version > jobs[i - 1].request.committed_version);
+    }
+    assert_int_equal(get(database, "a", value, 1), sizeof large + CLIENTS * ALLOWED);
+    database_close(database);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deleted_base_is_missed),
         cmocka_unit_test(test_a_clock_at_its_ceiling_stays_readable),
         cmocka_unit_test(test_a_long_log_is_recovered_in_little_memory),
         cmocka_unit_test(test_a_segment_cut_short_is_damage),
+        cmocka_unit_test(test_a_failed_transaction_leaves_nothing_in_its_batch),
+        cmocka_unit_test(test_results_of_atomic_operations_are_bounded),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
