@@ -124,9 +124,10 @@ static int64_t keep_house(struct engine *engine) {
     if (atomic_load(&engine->failed))
         return IDLE_TICK_US;
     rotate_if_idle(engine);
+    fdb_error_t lease_error = engine_renew_lease(engine); /* also while the checkpoint finds no room */
     fdb_error_t error = checkpoint_run(engine, version_clock_horizon(&engine->clock));
     if (!error)
-        error = engine_renew_lease(engine);
+        error = lease_error;
     if (error == ERROR_DISK_FULL || error == ERROR_LARGE_ALLOC_FAILED) {
         atomic_store(&engine->disk_full, error == ERROR_DISK_FULL);
         return RETRY_US;
