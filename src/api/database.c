@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "api/api_version.h"
+#include "api/log_line.h"
 #include "api/network.h"
 #include "api/place.h"
 #include "util/memory.h"
@@ -42,8 +43,11 @@ static fdb_error_t create_database(const char *cluster_file_path, FDBDatabase **
         return error;
     char path[OS_PATH_BYTES_MAX];
     error = place_choose(cluster_file_path, path);
-    if (error)
+    if (error) {
+        log_line("cannot open %s: the path is too long, or the working directory is gone",
+                 cluster_file_path ? cluster_file_path : "the default database");
         return create_handle(place_create_failed(error), "", "", out_database);
+    }
     bool in_memory = strcmp(path, ":memory:") == 0;
     const char *connection = in_memory ? "keel:memory@127.0.0.1:1" : "keel:embedded@127.0.0.1:1";
     return create_handle(place_create(path), path, connection, out_database);
@@ -64,6 +68,7 @@ fdb_error_t fdb_create_database_from_connection_string(const char *connection_st
         return error;
     bool valid = place_is_connection_string(connection_string, strlen(connection_string));
     fdb_error_t failure = valid ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
+    log_line("cannot open %s: %s", connection_string, error_text(failure));
     return create_handle(place_create_failed(failure), "", connection_string, out_database);
 }
 
@@ -139,27 +144,34 @@ DLLEXPORT fdb_error_t fdb_future_get_cluster(FDBFuture *future, FDBCluster **out
 DLLEXPORT fdb_error_t fdb_future_get_database(FDBFuture *future, FDBDatabase **out_database);
 DLLEXPORT fdb_error_t fdb_future_get_version(FDBFuture *future, int64_t *out_version);
 
-FDBFuture *fdb_create_cluster(const char *cluster_file_path) {
-    const char *path = cluster_file_path ? cluster_file_path : "";
-    FDBFuture *future = future_create_ready(FUTURE_CLUSTER);
-    if (!future)
-        return future_out_of_memory();
+/* A cluster at this path; NULL when memory is out. */
+static FDBCluster *make_cluster(const char *path) {
     size_t length = strlen(path) + 1;
     char *copy = memory_allocate(length);
     if (copy)
         memcpy(copy, path, length);
-    else
+    return (FDBCluster *)(void *)copy;
+}
+
+FDBFuture *fdb_create_cluster(const char *cluster_file_path) {
+    FDBFuture *future = future_create_ready(FUTURE_CLUSTER);
+    if (!future)
+        return future_out_of_memory();
+    future->result.cluster = make_cluster(cluster_file_path ? cluster_file_path : "");
+    if (!future->result.cluster)
         future->error = ERROR_LARGE_ALLOC_FAILED;
-    future->result.cluster = (FDBCluster *)(void *)copy;
     return future;
 }
 
+/* Every call hands out a cluster of its own, so that each may be destroyed. */
 fdb_error_t fdb_future_get_cluster(FDBFuture *future, FDBCluster **out_cluster) {
     fdb_error_t error = future_hold(future, FUTURE_CLUSTER, out_cluster);
     if (error)
         return error;
-    atomic_store(&future->taken, true);
-    *out_cluster = future->result.cluster;
+    FDBCluster *cluster = make_cluster((const char *)(void *)future->result.cluster);
+    if (!cluster)
+        return ERROR_LARGE_ALLOC_FAILED;
+    *out_cluster = cluster;
     return 0;
 }
 

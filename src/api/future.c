@@ -27,8 +27,8 @@
  *   1. `error`, `result` and `arena` are written before READY is set, by the one thread that sets
  *      it, and by release_memory's last holder after that.
  *   2. A future's memory lives while references > 0: one for the caller, one for the answerer until
- *      it has answered, one for each callback until it has returned. So a callback may destroy its
- *      future.
+ *      it has answered, one for each callback until it has returned and one for each thread that
+ *      blocks. So a callback may destroy its future, and so may a thread on which others wait.
  *   3. A future that waits for a transaction holds a reference on it until it is freed: cancel and
  *      drive may come at any time before.
  *   4. holders < 0 means released: gets return FUTURE_RELEASED.
@@ -43,6 +43,7 @@
 #include <assert.h>
 
 #include "api/place.h"
+#include "os/clock.h"
 #include "os/wait.h"
 #include "util/memory.h"
 
@@ -88,7 +89,6 @@ static void prepare(FDBFuture *future, enum future_kind kind) {
     future->error = 0;
     future->kind = kind;
     future->commits = future->present = future->more = false;
-    atomic_init(&future->taken, false);
     future->arena = (struct arena){0};
     if (kind == FUTURE_ROWS || kind == FUTURE_KEYS)
         future->result.rows = (struct rows){0};
@@ -176,8 +176,7 @@ static void free_result(FDBFuture *future) {
             database_handle_release((struct database_handle *)(void *)future->result.database);
         break;
     case FUTURE_CLUSTER:
-        if (!atomic_load(&future->taken))
-            memory_free(future->result.cluster);
+        memory_free(future->result.cluster);
         break;
     default:
         break;
@@ -280,10 +279,22 @@ static void hurry(FDBFuture *future) {
         transaction_hurry(future->tail.pending.transaction);
 }
 
+/*
+ * A backoff or timeout that comes while a thread sleeps here is ended by that thread, so that it
+ * does not depend on the network thread: that may never have run, or be gone.
+ */
 static void sleep_until_ready(FDBFuture *future) {
+    struct transaction *transaction = future->tail.pending.transaction;
     uint32_t state = atomic_fetch_or(&future->state, WAITED) | WAITED;
     while (!(state & READY)) {
-        os_wait(&future->state, state);
+        int64_t deadline_us = transaction ? transaction_deadline(transaction) : 0;
+        int64_t left_us = deadline_us ? deadline_us - os_clock_us() : 0;
+        if (!deadline_us)
+            os_wait(&future->state, state);
+        else if (left_us > 0)
+            os_wait_for(&future->state, state, left_us);
+        else
+            transaction_expire(transaction);
         state = atomic_load(&future->state);
     }
 }
@@ -331,6 +342,20 @@ fdb_bool_t fdb_future_is_ready(FDBFuture *future) {
     return is_ready(future);
 }
 
+/* With a reference of its own: the future may be destroyed, and thereby cancelled, meanwhile. */
+static void wait_until_ready(FDBFuture *future) {
+    struct transaction *transaction = future->tail.pending.transaction;
+    atomic_fetch_add(&future->references, 1);
+    while (future->commits && !is_ready(future) && transaction_drive(transaction)) {
+        if (!is_ready(future))
+            transaction_expire(transaction); /* it may have run out of time */
+    }
+    sleep_until_ready(future);
+    place_closing_begin();
+    release(future);
+    place_closing_end();
+}
+
 fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
     if (!future)
         return ERROR_CLIENT_INVALID_OPERATION;
@@ -338,11 +363,7 @@ fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
         return 0;
     if (loop_is_self())
         return ERROR_BLOCKED_FROM_NETWORK_THREAD;
-    while (future->commits && transaction_drive(future->tail.pending.transaction)) {
-        if (is_ready(future))
-            return 0;
-    }
-    sleep_until_ready(future);
+    wait_until_ready(future);
     return 0;
 }
 

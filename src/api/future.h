@@ -49,7 +49,7 @@ struct future_pending {
 
 struct FDB_future {
     _Atomic uint32_t state;
-    _Atomic int references; /* the caller's, the answerer's, one a callback */
+    _Atomic int references; /* the caller's, the answerer's, one a callback or blocked thread */
     _Atomic int holders;    /* successful gets less releases */
     fdb_error_t error;      /* fixed when ready */
     enum future_kind kind;
@@ -57,7 +57,6 @@ struct FDB_future {
     bool commits;    /* waits for a commit: may be driven and hurried */
     bool present;    /* of a value */
     bool more;       /* of rows */
-    _Atomic bool taken; /* a cluster was handed out: it belongs to the caller */
     union {
         int64_t int64;
         uint64_t uint64;

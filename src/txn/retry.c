@@ -14,7 +14,8 @@
  *
  * A timeout is a timer on the loop, and a look at the clock in each call, so that it holds even
  * where the loop is late. It fails the transaction and every completion it has pending; only reset
- * brings it back.
+ * brings it back. A thread that blocks on a future looks at both timers itself (transaction_expire):
+ * it waits no longer than it should where the loop does not run at all.
  *
  *   1. A timer that is set holds a reference on the transaction, and so does an expiry under way.
  *   2. Timers are set and cancelled under the lock. An expiry that finds its deadline moved does
@@ -45,34 +46,44 @@ static void stop_timer(struct transaction *transaction, struct loop_timer *timer
         atomic_fetch_sub(&transaction->references, 1); /* the caller has one of its own */
 }
 
-static void timeout_expire(struct loop_timer *timer) {
-    struct transaction *transaction =
-        (struct transaction *)((char *)timer - offsetof(struct transaction, timeout_timer));
-    struct ended ended = {0};
-    os_mutex_lock(&transaction->lock);
-    if (transaction->deadline_us && !transaction->destroyed &&
-        os_clock_us() >= transaction->deadline_us)
-        transaction_fail(transaction, ERROR_TRANSACTION_TIMED_OUT, &ended);
-    os_mutex_unlock(&transaction->lock);
-    finish_all(&ended);
-    transaction_release(transaction);
-}
-
 /* The backoff is over: the transaction begins anew. */
 static void begin_anew(struct transaction *transaction, struct ended *ended) {
     pending_end(transaction, transaction->retry, 0, ended);
     transaction_clear_state(transaction, ended);
 }
 
-static void retry_expire(struct loop_timer *timer) {
-    struct transaction *transaction =
-        (struct transaction *)((char *)timer - offsetof(struct transaction, retry_timer));
+/* Whichever of the two is due; a timeout comes first. */
+void transaction_expire(struct transaction *transaction) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
-    if (transaction->retry && os_clock_us() >= transaction->retry_deadline_us)
+    int64_t now_us = os_clock_us();
+    if (transaction->deadline_us && !transaction->destroyed && now_us >= transaction->deadline_us)
+        transaction_fail(transaction, ERROR_TRANSACTION_TIMED_OUT, &ended);
+    if (transaction->retry && now_us >= transaction->retry_deadline_us)
         begin_anew(transaction, &ended);
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
+}
+
+int64_t transaction_deadline(struct transaction *transaction) {
+    os_mutex_lock(&transaction->lock);
+    int64_t timeout_us = transaction->reset_error ? 0 : transaction->deadline_us;
+    int64_t retry_us = transaction->retry ? transaction->retry_deadline_us : 0;
+    os_mutex_unlock(&transaction->lock);
+    return timeout_us && (!retry_us || timeout_us < retry_us) ? timeout_us : retry_us;
+}
+
+static void timeout_expire(struct loop_timer *timer) {
+    struct transaction *transaction =
+        (struct transaction *)((char *)timer - offsetof(struct transaction, timeout_timer));
+    transaction_expire(transaction);
+    transaction_release(transaction);
+}
+
+static void retry_expire(struct loop_timer *timer) {
+    struct transaction *transaction =
+        (struct transaction *)((char *)timer - offsetof(struct transaction, retry_timer));
+    transaction_expire(transaction);
     transaction_release(transaction);
 }
 

@@ -98,6 +98,13 @@ fdb_error_t transaction_add_conflict_range(struct transaction *transaction, stru
 
 void transaction_commit(struct transaction *transaction, struct completion *completion);
 
+/*
+ * For a thread that blocks: when (os_clock_us) the transaction's backoff or timeout ends, 0 if neither is to come; and the ending itself, which is
+ * nothing if it is not yet time or somebody was quicker. The loop's timers do the same where the loop runs.
+ */
+int64_t transaction_deadline(struct transaction *transaction);
+void transaction_expire(struct transaction *transaction);
+
 /* The calling thread is about to block on its commit: see database_drive. And: somebody waits by callback, see database_hurry. */
 bool transaction_drive(struct transaction *transaction);
 void transaction_hurry(struct transaction *transaction);
