@@ -101,7 +101,10 @@ struct database {
     const struct database_methods *methods;
 };
 
-/* Stops and frees the database. Commits in flight are answered first. REQUIRES: no other call under way or to come. */
+/*
+ * Stops and frees the database. Commits in flight are answered first. REQUIRES: no other call under way or to come. (Transactions may let go
+ * of their database inside its `complete` or `fire`: what they hold is a place, api/place.c, which passes that on from another thread.)
+ */
 static inline void database_close(struct database *database) { database->methods->close(database); }
 
 /*

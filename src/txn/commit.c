@@ -345,7 +345,6 @@ static void complete(struct commit_request *request, fdb_error_t error) {
         (struct commit_attempt *)((char *)request - offsetof(struct commit_attempt, request));
     struct transaction *transaction = attempt->transaction;
     struct ended ended = {0};
-    handle_enter_callback();
     os_mutex_lock(&transaction->lock);
     if (attempt->orphaned) {
         os_mutex_unlock(&transaction->lock);
@@ -369,7 +368,6 @@ static void complete(struct commit_request *request, fdb_error_t error) {
     }
     finish_all(&ended);
     transaction_release(transaction);
-    handle_leave_callback();
 }
 
 void transaction_commit(struct transaction *transaction, struct completion *completion) {

@@ -4,10 +4,9 @@
  * they count together.
  *
  * Counted: the api holds one reference for an FDBDatabase, every transaction one. The last release
- * closes the database, with one exception. A release may come from inside the database: a commit's
- * answer or a watch that fires can let go of the last transaction, on a thread that closing would
- * wait for. Such a release hands the closing to the loop. handle_enter_callback and
- * handle_leave_callback mark those places, per thread.
+ * closes the database. It may come from inside the database: a commit's answer or a watch that fires
+ * can let go of the last transaction, on a thread that closing would wait for. What stands in front
+ * of an engine (api/engines.c) knows that and closes it on another thread then.
  */
 #include <string.h>
 
@@ -15,11 +14,6 @@
 #include "util/memory.h"
 
 enum { WATCHES_MAX_DEFAULT = 10000 };
-
-static _Thread_local int callback_depth;
-
-void handle_enter_callback(void) { callback_depth++; }
-void handle_leave_callback(void) { callback_depth--; }
 
 static char *copy_text(const char *text) {
     size_t bytes = strlen(text ? text : "") + 1;
@@ -62,25 +56,11 @@ void database_handle_retain(struct database_handle *handle) {
     atomic_fetch_add_explicit(&handle->references, 1, memory_order_relaxed);
 }
 
-static void close_now(struct database_handle *handle) {
-    database_close(handle->database);
-    free_handle(handle);
-}
-
-static void close_later(struct loop_task *task) {
-    close_now((struct database_handle *)((char *)task - offsetof(struct database_handle,
-                                                                 close_task)));
-}
-
 void database_handle_release(struct database_handle *handle) {
     if (atomic_fetch_sub_explicit(&handle->references, 1, memory_order_acq_rel) != 1)
         return;
-    if (!callback_depth) {
-        close_now(handle);
-        return;
-    }
-    handle->close_task.run = close_later;
-    loop_post(&handle->close_task);
+    database_close(handle->database);
+    free_handle(handle);
 }
 
 struct database *database_handle_database(struct database_handle *handle) {

@@ -52,7 +52,6 @@ struct database_handle {
     _Atomic int watches_max;
     _Atomic int watch_count;
     char *cluster_file_path, *connection_string;
-    struct loop_task close_task; /* for a last release that comes from inside the database */
 };
 
 void options_defaults(struct transaction_options *options, int api_version);
@@ -216,13 +215,6 @@ fdb_error_t transaction_check(struct transaction *transaction, bool also_commit,
 bool transaction_used_during_commit(struct transaction *transaction, struct ended *ended);
 fdb_error_t transaction_version(struct transaction *transaction);
 void retain_memory(struct transaction *transaction);
-
-/*
- * A few calls must not close the database they were called by: the last release inside such a call
- * is put off.
- */
-void handle_enter_callback(void);
-void handle_leave_callback(void);
 
 /* keys.c */
 struct bytes key_max_read(const struct transaction *transaction);

@@ -67,7 +67,6 @@ static void fire(struct watch *base, fdb_error_t error) {
         (struct pending_watch *)((char *)base - offsetof(struct pending_watch, watch));
     struct transaction *transaction = watch->transaction;
     struct ended ended = {0};
-    handle_enter_callback();
     os_mutex_lock(&transaction->lock);
     answer(watch, error, &ended);
     bool held = watch->state == WATCH_HELD;
@@ -79,7 +78,6 @@ static void fire(struct watch *base, fdb_error_t error) {
     finish_all(&ended);
     if (!held)
         transaction_release(transaction);
-    handle_leave_callback();
 }
 
 static fdb_error_t make(struct transaction *transaction, struct bytes key,
