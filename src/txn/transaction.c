@@ -132,8 +132,9 @@ void transaction_fail(struct transaction *transaction, fdb_error_t error, struct
     pending_end_all(transaction, error, ended);
 }
 
+/* The first error stays: what comes after it may only follow from it. */
 void transaction_defer(struct transaction *transaction, fdb_error_t error) {
-    if (!error)
+    if (!error || transaction->deferred_error)
         return;
     transaction->deferred_error = error;
     transaction->troubled = true;
@@ -141,8 +142,7 @@ void transaction_defer(struct transaction *transaction, fdb_error_t error) {
 
 void transaction_defer_error(struct transaction *transaction, fdb_error_t error) {
     os_mutex_lock(&transaction->lock);
-    if (!transaction->deferred_error)
-        transaction_defer(transaction, error);
+    transaction_defer(transaction, error);
     os_mutex_unlock(&transaction->lock);
 }
 
