@@ -74,6 +74,8 @@ static fdb_error_t open_entry(const char *path, struct entry **opened) {
     if (!entry)
         return ERROR_LARGE_ALLOC_FAILED;
     fdb_error_t error = os_path_real(path, entry->real_path);
+    if (error)
+        log_line("cannot open %s: it cannot be followed to a directory", path);
     struct entry *known = error ? NULL : find(entry->real_path);
     if (!error && !known)
         error = open_engine(entry->real_path, &entry->database);

@@ -17,6 +17,7 @@
 #include "api/network_options.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,7 +196,7 @@ static fdb_error_t check_written(const struct option *option, const char *text, 
     char *end;
     long long parsed = strtoll(text, &end, 10);
     int64_t number = parsed;
-    if (end == text || *end)
+    if (end == text || *end || parsed == LLONG_MAX || parsed == LLONG_MIN) /* or beyond them */
         return ERROR_INVALID_OPTION_VALUE;
     return network_options_check(option->number, (const uint8_t *)&number, sizeof number, is_setup);
 }

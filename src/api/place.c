@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "api/engines.h"
+#include "api/log_line.h"
 #include "os/file.h"
 #include "os/thread.h"
 #include "util/memory.h"
@@ -151,6 +152,12 @@ static fdb_error_t cluster_file_error(const char *path) {
 
 /* ---- Opening ---- */
 
+/* Why a path that is no directory cannot be opened. */
+static fdb_error_t refuse(struct place *place, fdb_error_t error, const char *detail) {
+    log_line("cannot open %s: %s%s%s", place->path, error_text(error), *detail ? ": " : "", detail);
+    return error;
+}
+
 static fdb_error_t open_now(struct place *place, struct database **target) {
     if (place->failure)
         return place->failure;
@@ -159,11 +166,11 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
     enum os_path_kind kind;
     fdb_error_t error = os_path_kind(place->path, &kind);
     if (error)
-        return error;
+        return refuse(place, error, os_last_error());
     if (kind == OS_PATH_MISSING && ends_in_cluster(place->path))
-        return ERROR_NO_CLUSTER_FILE_FOUND;
+        return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
     if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
-        return cluster_file_error(place->path);
+        return refuse(place, cluster_file_error(place->path), "");
     return engines_open(place->path, target);
 }
 
