@@ -483,12 +483,21 @@ static void answer(struct commit_request *requests) {
     }
 }
 
-/* Wakes the threads that sleep in engine_drive for this batch or an earlier one. */
+/*
+ * Tells the threads that sleep in engine_drive for this batch. Waking many takes longer than a sync, so the leader wakes one, and that one, on its
+ * way out, the others (pass_on): the leader is free for the next batch.
+ */
 static void announce(struct pipeline *pipeline, uint64_t batch) {
+    struct batch_answer *answer = &pipeline->answers[batch % ANSWERS_MAX];
     atomic_store(&pipeline->answered_batch, batch);
-    _Atomic uint32_t *word = &pipeline->answers[batch % ANSWER_WORDS];
-    atomic_fetch_add(word, 1);
-    os_wait_wake(word);
+    atomic_store(&answer->pass_on, true);
+    atomic_fetch_add(&answer->announcements, 1);
+    os_wait_wake_one(&answer->announcements);
+}
+
+static void pass_on(struct batch_answer *answer) {
+    if (atomic_load_explicit(&answer->pass_on, memory_order_relaxed) && atomic_exchange(&answer->pass_on, false))
+        os_wait_wake(&answer->announcements);
 }
 
 /*
@@ -558,11 +567,12 @@ bool engine_drive(struct database *database, uint64_t ticket) {
     struct pipeline *pipeline = &engine->pipeline;
     if (try_to_lead(engine, ticket))
         return true;
-    _Atomic uint32_t *word = &pipeline->answers[ticket % ANSWER_WORDS];
-    uint32_t seen = atomic_load(word); /* before the look at answered_batch: an announcement in between is not slept over */
+    struct batch_answer *answer = &pipeline->answers[ticket % ANSWERS_MAX];
+    uint32_t seen = atomic_load(&answer->announcements); /* before the look at answered_batch, so that none is slept over */
     if (atomic_load(&pipeline->answered_batch) >= ticket)
         return false;
-    os_wait_for(word, seen, LOOK_US);
+    os_wait_for(&answer->announcements, seen, LOOK_US);
+    pass_on(answer);
     return true;
 }
 

@@ -27,7 +27,12 @@
 /* How far above the present version the ceiling on disk is raised at a time: ten minutes. */
 #define LEASE_VERSIONS (600LL * VERSIONS_PER_SECOND)
 
-enum { ANSWER_WORDS = 8 };
+/* Where the threads that wait for a batch sleep. */
+struct batch_answer {
+    _Atomic uint32_t announcements; /* the word they sleep on */
+    _Atomic bool pass_on;           /* the first one to wake shall wake the others */
+};
+enum { ANSWERS_MAX = 8 };
 
 /* The queue of commits and the right to work on it. */
 struct pipeline {
@@ -42,7 +47,7 @@ struct pipeline {
     os_condition room;  /* wakes a leader that waits for the window to shrink */
     uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
     _Atomic uint64_t answered_batch;
-    _Atomic uint32_t answers[ANSWER_WORDS]; /* the threads in engine_drive sleep on the word of their batch: one call wakes them all */
+    struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */
 };
 
 /* What only the leader of the pipeline touches, kept between batches to save allocations. */

@@ -26,3 +26,7 @@ void os_wait_for(_Atomic uint32_t *word, uint32_t expected, int64_t microseconds
 void os_wait_wake(_Atomic uint32_t *word) {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
+
+void os_wait_wake_one(_Atomic uint32_t *word) {
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}

@@ -25,4 +25,7 @@ void os_wait_for(_Atomic uint32_t *word, uint32_t expected, int64_t microseconds
  */
 void os_wait_wake(_Atomic uint32_t *word);
 
+/* The same for one thread, if there is one. */
+void os_wait_wake_one(_Atomic uint32_t *word);
+
 #endif
