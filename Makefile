@@ -146,6 +146,17 @@ test-sanitized: ## make test under the address, undefined and thread sanitizers
 	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 test
 	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 test
 
+VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30
+.PHONY: test-valgrind
+test-valgrind: $(TEST_PROGRAMS) ## the unit tests, the conformance suite and short model tests under valgrind
+	@tools/install_packages.sh valgrind
+	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
+	@TMPDIR=$(SCRATCH) KEEL_ROUNDS=$(or $(ROUNDS),20) tests/run.sh $(BUILD)/valgrind-logs \
+	  $(foreach name,$(UNIT_NAMES),unit-$(name)='$(VALGRIND) $(BUILD)/bin/unit-$(name)') \
+	  conformance='$(VALGRIND) $(BUILD)/bin/conformance' \
+	  model-sequential='$(VALGRIND) $(BUILD)/bin/model-sequential' \
+	  model-concurrent='$(VALGRIND) $(BUILD)/bin/model-concurrent'
+
 .PHONY: soak
 soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual rounds (20)
 	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
