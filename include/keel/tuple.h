@@ -361,7 +361,7 @@ void keel_tuple_append_end(keel_tuple_builder *builder);
  * (those of keel_tuple_pack, or 1501 large_alloc_failed), ARGUMENT if a nested tuple is open, INCOMPLETE_VERSIONSTAMP.
  */
 fdb_error_t keel_tuple_builder_finish(keel_tuple_builder *builder, keel_bytes *packed);
-/* The same for exactly one incomplete versionstamp, its position appended. The builder takes no more elements after it (ARGUMENT) until cleared. */
+/* The same for exactly one incomplete versionstamp, its position appended (to what is returned, not to the builder). NO_VERSIONSTAMP, MANY_VERSIONSTAMPS. */
 fdb_error_t keel_tuple_builder_finish_versionstamp(keel_tuple_builder *builder, keel_bytes *packed);
 /* The same, where incomplete versionstamps may stand as they are: ten 0xff. For texts and tests, not for keys. */
 fdb_error_t keel_tuple_builder_finish_any(keel_tuple_builder *builder, keel_bytes *packed);
@@ -376,7 +376,8 @@ typedef struct keel_tuple_iterator {
     const uint8_t *data;
     size_t length;
     size_t position;
-    bool nested; /* null is 00 ff in here */
+    fdb_error_t error; /* sticks */
+    bool nested;       /* null is 00 ff in here */
 } keel_tuple_iterator;
 
 keel_tuple_iterator keel_tuple_iterate(keel_bytes packed);
@@ -455,7 +456,7 @@ int keel_tuple_compare(keel_tuple a, keel_tuple b);
  *     null          null
  *     bytes         0x and an even number of hex digits; 0x alone is no bytes
  *     string        "…" in UTF-8 with the escapes \" \\ \n \r \t \0, \xHH for any byte (also such as are not UTF-8) and \u{H…} for a code point.
- *                   Printed with \xHH for control characters and whatever is not UTF-8
+ *                   Printed with \n \r \t, with \xHH for other control characters and for whatever is not UTF-8, and else as it is
  *     nested tuple  a tuple
  *     integer       decimal digits, - before them if negative; up to 255 bytes of magnitude
  *     double        decimal with a point, an exponent or both: 3.5 -0.0 1e300; inf -inf; nan -nan, and nan(0x…) with the 52 bits of its mantissa where
