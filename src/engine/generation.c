@@ -377,18 +377,21 @@ static bool is_range_clear(const struct change *change) {
  * chain of a node made on the way.
  */
 fdb_error_t generation_reserve(struct generation *generation, const struct change *changes, size_t count) {
-    size_t ranges = 0, entries = 0, bytes = 0;
+    size_t ranges = 0, entries = 0, bytes = 0, chains = 2 * generation->list.nodes_count;
     for (size_t i = 0; i < count; i++) {
         const struct change *change = &changes[i];
         bytes += node_bytes(change->key.length);
         if (is_range_clear(change)) {
             ranges++;
             bytes += node_bytes(change->value.length);
-            entries += count_clearable(generation, change->key, change->value);
+            if (entries < chains)
+                entries += count_clearable(generation, change->key, change->value);
         } else {
             bytes += entry_bytes(change->clear ? 0 : change->value.length);
         }
     }
+    if (entries > chains) /* covered by several ranges, but cleared once */
+        entries = chains;
     if (ranges)
         entries += 2 * (count - ranges) + 4 * ranges;
     bytes += entries * entry_bytes(0);

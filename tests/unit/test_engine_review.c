@@ -358,6 +358,32 @@ static void test_a_full_base_refuses_and_recovers(void **state) {
     database_close(database);
 }
 
+/* --- The window --- */
+
+/* Many clears of the same range in one batch need the memory of one. */
+static void test_many_clears_of_one_range_need_little_memory(void **state) {
+    (void)state;
+    enum { KEYS = 20000, CLEARS = 500 };
+    struct engine_options options = defaults();
+    struct database *database = open_with(":memory:", &options);
+    static char keys[KEYS][10];
+    static struct mutation mutations[KEYS];
+    for (int i = 0; i < KEYS; i++) {
+        snprintf(keys[i], sizeof keys[i], "k%07d", i);
+        mutations[i] = (struct mutation){MUTATION_SET, text(keys[i]), text("v")};
+    }
+    assert_int_equal(commit(database, mutations, KEYS), 0);
+    for (int i = 0; i < CLEARS; i++)
+        mutations[i] = (struct mutation){MUTATION_CLEAR_RANGE, text("k"), text("l")};
+    assert_int_equal(commit(database, mutations, CLEARS), 0);
+    struct database_status status;
+    database_get_status(database, &status);
+    assert_true(status.window_bytes < 50 << 20);
+    uint8_t value[1];
+    assert_int_equal(get(database, keys[7], value, 1), -1);
+    database_close(database);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_deleted_base_is_missed),
@@ -367,6 +393,7 @@ int main(void) {
         cmocka_unit_test(test_a_failed_transaction_leaves_nothing_in_its_batch),
         cmocka_unit_test(test_results_of_atomic_operations_are_bounded),
         cmocka_unit_test(test_a_full_base_refuses_and_recovers),
+        cmocka_unit_test(test_many_clears_of_one_range_need_little_memory),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
