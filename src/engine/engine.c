@@ -264,10 +264,33 @@ close_base:
     return error;
 }
 
+/* An empty file would be taken for a base that is still to be made. */
+static fdb_error_t check_base(struct engine *engine, char **message) {
+    char path[4200];
+    struct os_file file;
+    uint64_t size = 0;
+    fdb_error_t error = join(engine->path, "base.keel", path, message);
+    if (!error)
+        error = os_file_open(path, false, &file);
+    if (!error) {
+        error = os_file_size(&file, &size);
+        os_file_close(&file);
+    }
+    if (error) {
+        explain(message, "%s: %s", path, os_last_error());
+    } else if (size == 0) {
+        explain(message, "%s: the base is empty", path);
+        error = ERROR_DATABASE_DAMAGED;
+    }
+    return error;
+}
+
 /* Looks at what is there: the names, and the lease, which is then open. Changes nothing but making a missing directory. */
 static fdb_error_t look(struct engine *engine, struct directory_contents *contents, char **message) {
     *contents = (struct directory_contents){0};
     fdb_error_t error = inspect(engine->path, contents, message);
+    if (!error && contents->lease)
+        error = check_base(engine, message);
     return !error && contents->lease ? check_lease(engine, message) : error;
 }
 

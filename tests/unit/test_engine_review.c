@@ -148,6 +148,11 @@ static void test_a_deleted_base_is_missed(void **state) {
     snprintf(file, sizeof file, "%s/base.keel-lock", path);
     assert_int_equal(access(file, F_OK), 0); /* stays, and is no base */
     snprintf(file, sizeof file, "%s/base.keel", path);
+    assert_int_equal(truncate(file, 0), 0);
+    assert_int_equal(try_open(path, &options, &database), ERROR_DATABASE_DAMAGED);
+    struct stat status;
+    assert_int_equal(stat(file, &status), 0);
+    assert_int_equal(status.st_size, 0);
     assert_int_equal(unlink(file), 0);
     assert_int_equal(try_open(path, &options, &database), ERROR_DATABASE_DAMAGED);
     assert_int_equal(access(file, F_OK), -1);
