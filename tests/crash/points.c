@@ -71,6 +71,13 @@ struct world {
     uint8_t arena[ARENA_BYTES];
 };
 
+/* Forking under the thread sanitizer takes seconds. */
+#ifdef __SANITIZE_THREAD__
+enum { ROUNDS_DEFAULT = 10 };
+#else
+enum { ROUNDS_DEFAULT = 240 };
+#endif
+
 static struct world *world;
 static char root[400];  /* everything of this program */
 static char place[450]; /* the database */
@@ -641,7 +648,7 @@ int main(int argc, char **argv) {
     uint64_t seed = (uint64_t)number_from("KEEL_SEED", 1);
     start_round(seed);
     long failed = !passed(0, "work without a crash", run_process(false, 0, 0, false, 4, 10), false);
-    long points = world->calls, rounds = number_from("KEEL_ROUNDS", 240), only = number_from("KEEL_ROUND", -1);
+    long points = world->calls, rounds = number_from("KEEL_ROUNDS", ROUNDS_DEFAULT), only = number_from("KEEL_ROUND", -1);
     long run = 1;
     for (long round = 0; round < rounds; round++) {
         long point = 1 + (rounds <= points ? round * points / rounds : round % points);
