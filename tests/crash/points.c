@@ -2,7 +2,7 @@
 /*
  * Crashes at chosen points: the N-th call that changes a file is a process's last, for every N over open, commits, segment rotation, checkpoint and close.
  *
- *   points [DIRECTORY]        KEEL_ROUNDS rounds (default 240; all points in every variant once it passes their number), KEEL_SEED, KEEL_ROUND for one alone
+ *   points [DIRECTORY]        KEEL_ROUNDS rounds (default 160; all points in every variant once it passes their number), KEEL_SEED, KEEL_ROUND for one alone
  *
  * This program defines open, pwrite, writev, fdatasync, fsync, rename, unlink and mkdir itself, so that the engine's calls and LMDB's come here
  * alike. Each call under the directory counts as a point; at the chosen one the process ends before it, after it, or (a write) half-way through.
@@ -75,7 +75,7 @@ struct world {
 #ifdef __SANITIZE_THREAD__
 enum { ROUNDS_DEFAULT = 10 };
 #else
-enum { ROUNDS_DEFAULT = 240 };
+enum { ROUNDS_DEFAULT = 160 };
 #endif
 
 static struct world *world;
