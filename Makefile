@@ -28,13 +28,15 @@ LIB      = $(BUILD)/lib/libfdb_c.so
 ARCHIVE  = $(BUILD)/lib/libfdb_c.a
 SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
+KEEL_LIB = $(BUILD)/lib/libkeel.so
+KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c))
 
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
 
 .PHONY: all
-all: $(LIB) ## build/lib/libfdb_c.so
+all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
@@ -64,6 +66,18 @@ $(ARCHIVE): $(OBJECTS)
 	@rm -f $@
 	@ar rcs $@ $(OBJECTS)
 
+# The layers see the public headers only, and the linker lets them call nothing but libfdb_c.
+$(BUILD)/layers/%.o: layers/%.c Makefile | $(DEPENDENCIES)
+	@mkdir -p $(@D)
+	@echo "cc $<"
+	@$(CC) -Iinclude -Ilayers $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+
+$(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -lpthread
+
 # --- Programs on top of the public API: linked as a user would link them ---
 
 PROGRAM_FLAGS = -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra -Iinclude -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
@@ -83,6 +97,25 @@ $(BUILD)/bin/bench: bench/bench.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
 	@$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
+
+MISUSE_SOURCES = $(wildcard tests/misuse/*.c)
+$(BUILD)/bin/misuse: $(MISUSE_SOURCES) $(wildcard tests/misuse/*.h) $(LIB)
+	$(LINK_PROGRAM)
+
+# Programs on libkeel.
+KEEL_PROGRAM_LIBRARIES = -L$(BUILD)/lib -lkeel $(PROGRAM_LIBRARIES)
+LINK_KEEL_PROGRAM = @mkdir -p $(@D); echo "link $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(KEEL_PROGRAM_LIBRARIES)
+LAYER_NAMES = $(patsubst tests/layers/test_%.c,%,$(wildcard tests/layers/test_*.c))
+$(BUILD)/bin/layer-%: tests/layers/test_%.c $(wildcard tests/layers/*.h) $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM) -lcmocka -lm
+$(BUILD)/bin/interop: tests/layers/interop.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/fuzz-tuple: tests/fuzz/fuzz_tuple.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/bench-tuple: bench/bench_tuple.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/keel-stacktester: $(wildcard tests/stacktester/*.c) $(wildcard tests/stacktester/*.h) $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
 
 CONFORMANCE_SOURCES = $(wildcard tests/conformance/*.c)
 $(BUILD)/bin/conformance: $(CONFORMANCE_SOURCES) $(wildcard tests/conformance/*.h) $(LIB)
@@ -114,13 +147,15 @@ demo: $(BUILD)/bin/hello ## the hello world of the tutorial, run twice: the seco
 SCRATCH = $(abspath $(BUILD))/scratch
 TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
-	conformance=$(BUILD)/bin/conformance \
+	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
+	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash \
+	$(BUILD)/bin/misuse $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
 
 .PHONY: test
@@ -129,7 +164,7 @@ test: $(TEST_PROGRAMS) $(LIB) ## every test; the last line counts them
 	@TMPDIR=$(SCRATCH) tests/run.sh $(BUILD)/test-logs $(TESTS)
 
 .PHONY: test-clients
-test-clients: $(LIB) ## real clients from the package registries on our library
+test-clients: $(LIB) $(KEEL_LIB) $(BUILD)/bin/interop $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
 	@tests/clients/run.sh $(abspath $(BUILD))/lib
 
 # The conformance suite against any libfdb_c.so and cluster:
@@ -172,10 +207,13 @@ bench: $(BUILD)/bin/bench ## reads beside LMDB, commits beside write+fdatasync, 
 	@rm -rf $(BUILD)/bench-data
 
 .PHONY: install
-install: $(LIB) ## the library and its headers under PREFIX (DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb
-	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/libfdb_c.so
+install: $(LIB) $(KEEL_LIB) ## the libraries and their headers under PREFIX (DESTDIR)
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb $(DESTDIR)$(PREFIX)/include/keel
+	install -m 755 $(LIB) $(KEEL_LIB) $(DESTDIR)$(PREFIX)/lib/
 	install -m 644 include/foundationdb/*.h $(DESTDIR)$(PREFIX)/include/foundationdb/
+	install -m 644 include/keel/*.h $(DESTDIR)$(PREFIX)/include/keel/
+	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: keel\nDescription: tuple, subspace and directory layers for the fdb_c API\nVersion: 0.1\nRequires: foundationdb-client\nLibs: -L$${libdir} -lkeel\nCflags: -I$${includedir}\n' \
+	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/keel.pc
 	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: foundationdb-client\nDescription: Keel, an embedded database behind the fdb_c API\nVersion: 7.4.0\nLibs: -L$${libdir} -lfdb_c\nCflags: -I$${includedir}\n' \
 	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/foundationdb-client.pc
 
@@ -187,4 +225,4 @@ clean: ## removes build/
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 24
 
--include $(shell find $(BUILD)/src -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/src $(BUILD)/layers -name '*.d' 2>/dev/null)
