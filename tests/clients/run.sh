@@ -17,6 +17,9 @@
 # prints `ok - ` and `not ok - ` lines and ends with `finished`; one that ends without it, by a
 # crash or the time limit, has failed once more.
 #
+# The layers of libkeel, in LIBDIR too, are run against those of the Python binding: each writes what
+# the other checks.
+#
 # The tests the bindings themselves ship are run too, npm's and Go's: all of them, none is excluded.
 
 set -u
@@ -37,6 +40,7 @@ LOGS=$CACHE/logs
 # current Python, the newest at the oldest API version Keel supports as well.
 PYTHON_RUNS=(7.4.8:740 7.4.8:510 7.3.79:730 7.1.67:710 6.3.25:630 6.0.18:600)
 PYTHON_SCHEDULING=7.4.8
+PYTHON_LAYERS_RUNS=(7.4.8:740 6.3.25:630)
 PYTHON_SETUPTOOLS=75.6.0
 JAVA_RUNS=(7.4.1:740 7.1.37:710)
 MAVEN_DEPENDENCY_PLUGIN=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
@@ -176,6 +180,30 @@ python_client() {
     run "python $PYTHON_SCHEDULING" "$RUNS/scheduling" \
         env PYTHONPATH="$CACHE/python/$PYTHON_SCHEDULING" PYTHONDONTWRITEBYTECODE=1 \
         "$python" "$HERE/python/scheduling_test.py"
+    python_layers
+}
+
+# Each side writes a database, which the other checks and extends, and which the first checks then.
+python_layers() {
+    local entry version api name directory python
+    mkdir -p "$CACHE/layers"
+    install "layers interop" "${CC:-cc}" -std=gnu11 -O1 -g "-I$ROOT/include" \
+        "$ROOT/tests/layers/interop.c" -o "$CACHE/layers/interop" "-L$LIBDIR" -lkeel -lfdb_c \
+        "-Wl,-rpath-link,$LIBDIR" || return
+    for entry in "${PYTHON_LAYERS_RUNS[@]}"; do
+        version=${entry%:*} api=${entry#*:}
+        [ -e "$CACHE/python/$version/.installed" ] || continue
+        name="layers, python $version (API $api)"
+        directory=$RUNS/layers-$version
+        python=(env PYTHONPATH="$CACHE/python/$version" PYTHONDONTWRITEBYTECODE=1
+            "$CACHE/python/venv/bin/python" "$HERE/python/layers_interop.py" "$api")
+        run "$name: C writes" "$directory" "$CACHE/layers/interop" write from-c
+        run "$name: Python checks" "$directory" "${python[@]}" check from-c
+        run "$name: C checks again" "$directory" "$CACHE/layers/interop" check from-c
+        run "$name: Python writes" "$directory" "${python[@]}" write from-python
+        run "$name: C checks" "$directory" "$CACHE/layers/interop" check from-python
+        run "$name: Python checks again" "$directory" "${python[@]}" check from-python
+    done
 }
 
 # --- npm ---
