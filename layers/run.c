@@ -20,8 +20,9 @@
  *        └────── setup succeeds ──► SET_UP ── thread started ──► RUNNING ──► STOPPED
  *                                                                  └─ run says 2025 ─► FOREIGN
  *
- * FOREIGN: the program's own, never touched. STOPPED: our thread has come back from fdb_run_network,
- * because of the end of the process or a fdb_stop_network of the program's; it can never run again.
+ * FOREIGN: the program's own, never touched. STOPPED: our thread has come back from
+ * fdb_run_network, because of the end of the process or a fdb_stop_network of the program's; it can
+ * never run again.
  *
  *   1. fdb_stop_network is called only by the process that started the thread, only in RUNNING.
  *   2. The thread is joined at most once, and never by itself.

@@ -800,7 +800,8 @@ static int be_a_child(const char *name, const char *directory) {
 }
 
 static void run_child(const char *name, const char *directory) {
-    char *arguments[] = {(char *)"test_run", (char *)"--child", (char *)name, (char *)directory, NULL};
+    char *arguments[] = {(char *)"test_run", (char *)"--child", (char *)name, (char *)directory,
+                         NULL};
     pid_t child = 0;
     assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
     int status = 0;
