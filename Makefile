@@ -131,6 +131,13 @@ $(BUILD)/bin/unit-%: tests/unit/test_%.c $(UNIT_HELPERS) $(wildcard tests/unit/*
 	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -Itests/unit -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
 	  $< $(UNIT_HELPERS) -o $@ $(ARCHIVE) $(LIBRARIES) -lcmocka
 
+# Linked against everything, with the system's calls in between taken over: see the file.
+$(BUILD)/bin/points: tests/crash/points.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
+	  $< -o $@ $(ARCHIVE) $(LIBRARIES)
+
 # --- The demo ---
 
 .PHONY: demo
@@ -151,10 +158,10 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
-	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' \
+	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points=$(BUILD)/bin/points \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
-TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash \
+TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
 	$(BUILD)/bin/misuse $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
 
@@ -198,7 +205,8 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	@TMPDIR=$(SCRATCH) KEEL_SOAK=$(or $(SOAK),20) tests/run.sh $(BUILD)/soak-logs \
 	  model-sequential='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((3000 * KEEL_SOAK)) $(BUILD)/bin/model-sequential' \
 	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((20 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
-	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)'
+	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)' \
+	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points'
 
 .PHONY: bench
 bench: $(BUILD)/bin/bench ## reads beside LMDB, commits beside write+fdatasync, in one run
