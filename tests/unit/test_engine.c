@@ -372,6 +372,7 @@ static void checkpoint_keeps_everything(const char *path) {
     struct bytes value;
     bool present;
     assert_int_equal(database_get(database, old, text("k050"), &arena, &value, &present), ERROR_TRANSACTION_TOO_OLD);
+    arena_free(&arena);
     assert_int_equal(read_modify_write(database, old, "k050", "q"), ERROR_TRANSACTION_TOO_OLD);
     struct database_status status;
     database_get_status(database, &status);
