@@ -2,7 +2,9 @@
 /*
  * The engines of this process. A directory has one lock file, one log writer, one window; so its
  * engine is shared by all FDBDatabase objects on it. They are found by the directory's real path,
- * which exists once the directory does, so a missing one is created first.
+ * which exists once the directory does, so a missing one is created first. A directory that was
+ * moved away or removed while it is open, and another one that now has its name, are refused: the
+ * old one is not what is asked for, and two engines of one name would write into each other's files.
  *
  *   1. An entry is in `entries` exactly while its engine is open; references > 0.
  *   2. Opening and closing happen under `lock`, so nobody can meet an engine that is half open or
@@ -31,6 +33,7 @@ struct entry {
     struct database *database;
     long references;
     struct entry *next;
+    struct os_path_identity identity;
     char real_path[OS_PATH_BYTES_MAX];
 };
 
@@ -73,10 +76,14 @@ static fdb_error_t open_entry(const char *path, struct entry **opened) {
     struct entry *entry = memory_allocate_zeroed(sizeof *entry);
     if (!entry)
         return ERROR_LARGE_ALLOC_FAILED;
-    fdb_error_t error = os_path_real(path, entry->real_path);
+    fdb_error_t error = os_path_real(path, entry->real_path, &entry->identity);
     if (error)
         log_line("cannot open %s: it cannot be followed to a directory", path);
     struct entry *known = error ? NULL : find(entry->real_path);
+    if (known && !os_path_identity_equal(known->identity, entry->identity)) {
+        log_line("cannot open %s: another directory is still open under this name", path);
+        error = ERROR_IO_ERROR;
+    }
     if (!error && !known)
         error = open_engine(entry->real_path, &entry->database);
     if (error || known) {

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(OS_PATH_BYTES_MAX >= PATH_MAX, "realpath writes up to PATH_MAX bytes");
@@ -30,11 +31,14 @@ fdb_error_t os_path_absolute(const char *path, char absolute[OS_PATH_BYTES_MAX])
     return 0;
 }
 
-fdb_error_t os_path_real(const char *path, char real[OS_PATH_BYTES_MAX]) {
+fdb_error_t os_path_real(const char *path, char real[OS_PATH_BYTES_MAX],
+                         struct os_path_identity *identity) {
     char resolved[OS_PATH_BYTES_MAX];
-    if (!realpath(path, resolved))
+    struct stat status;
+    if (!realpath(path, resolved) || stat(resolved, &status) != 0)
         return errno == ENOENT || errno == ENOTDIR ? ERROR_FILE_NOT_FOUND : ERROR_IO_ERROR;
     memcpy(real, resolved, strlen(resolved) + 1);
+    *identity = (struct os_path_identity){(uint64_t)status.st_dev, (uint64_t)status.st_ino};
     return 0;
 }
 
