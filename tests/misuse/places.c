@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -84,6 +85,8 @@ static void paths_that_are_no_directories(void) {
     CHECK_EQUAL(error_of(scratch_path("foreign")), 20002);
     CHECK(logged("letter.txt"));
     CHECK_EQUAL(access(scratch_path("foreign/lock.keel"), F_OK), -1);
+    CHECK_EQUAL(error_of("/"), 20002);
+    CHECK_EQUAL(access("/lock.keel", F_OK), -1);
     network_stop();
 }
 
@@ -273,6 +276,74 @@ static void another_process_has_it(void) {
     network_stop();
 }
 
+/* ---- Where the system has run out of something ---- */
+
+static void limit(int resource, rlim_t most) {
+    struct rlimit rule;
+    CHECK_EQUAL(getrlimit(resource, &rule), 0);
+    rule.rlim_cur = most < rule.rlim_max ? most : rule.rlim_max;
+    CHECK_EQUAL(setrlimit(resource, &rule), 0);
+}
+
+static void no_descriptors_left(void) {
+    network_start();
+    int used = open("/dev/null", O_RDONLY);
+    CHECK(used >= 0);
+    close(used);
+    bool opened = false;
+    for (int spare = 0; spare < 24; spare++) { /* fails at every step of opening, then succeeds */
+        limit(RLIMIT_NOFILE, (rlim_t)(used + spare));
+        fdb_error_t error = error_of(scratch_path("db"));
+        CHECK(!opened || !error);
+        opened = !error;
+    }
+    CHECK(opened);
+    limit(RLIMIT_NOFILE, 1024);
+    CHECK_EQUAL(open("/dev/null", O_RDONLY), used); /* nothing was left open on the way */
+    database = database_open(scratch_path("db"));
+    CHECK(has_text(database, "k", "v"));
+    fdb_database_destroy(database);
+    network_stop();
+}
+
+static void no_threads_left(void) {
+    struct rlimit before;
+    become_nobody();
+    network_start();
+    CHECK_EQUAL(getrlimit(RLIMIT_NPROC, &before), 0);
+    limit(RLIMIT_NPROC, 1);
+    fdb_error_t on_disk = error_of(scratch_path("db")), in_memory = error_of(":memory:");
+    CHECK_EQUAL(setrlimit(RLIMIT_NPROC, &before), 0);
+    CHECK(geteuid() == 0 || (on_disk && in_memory)); /* root is not limited */
+    CHECK_EQUAL(error_of(scratch_path("db")), 0);
+    CHECK_EQUAL(error_of(":memory:"), 0);
+    network_stop();
+}
+
+/* ---- Directories that move while they are open ---- */
+
+static void moved_or_removed_while_open(void) {
+    begin_with_log();
+    CHECK_EQUAL(error_of(scratch_path("db")), 0);
+    FDBDatabase *first = database_open(scratch_path("db"));
+    CHECK(has_text(first, "k", "v"));
+    CHECK_EQUAL(rename(scratch_path("db"), scratch_path("elsewhere")), 0);
+    FDBDatabase *moved = database_open(scratch_path("elsewhere"));
+    FDBTransaction *tr = transaction_begin(moved);
+    CHECK_EQUAL(finish(fdb_transaction_get_read_version(tr)), 20001); /* it is open, elsewhere */
+    fdb_transaction_destroy(tr);
+    CHECK(logged("/elsewhere"));
+    CHECK_EQUAL(mkdir(scratch_path("db"), 0700), 0);
+    CHECK_EQUAL(error_of(scratch_path("db")), 1510); /* neither the old one nor mixed with it */
+    CHECK(logged("/db"));
+    CHECK(has_text(first, "k", "v"));
+    fdb_database_destroy(first);
+    CHECK_EQUAL(error_of(scratch_path("db")), 0);
+    CHECK(has_text(moved, "k", "v"));
+    fdb_database_destroy(moved);
+    network_stop();
+}
+
 /* ---- Many ---- */
 
 static void thousands_never_used(void) {
@@ -359,6 +430,9 @@ const struct misuse_case place_cases[] = {
     {"places: a place that becomes good", a_place_that_becomes_good},
     {"places: without permission", without_permission},
     {"places: another process has it", another_process_has_it},
+    {"places: no descriptors left", no_descriptors_left},
+    {"places: no threads left", no_threads_left},
+    {"places: moved or removed while open", moved_or_removed_while_open},
     {"places: thousands never used", thousands_never_used},
     {"places: the same path a thousand times", the_same_path_a_thousand_times},
     {"places: many in memory", many_in_memory},
