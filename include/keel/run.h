@@ -114,7 +114,8 @@ fdb_error_t keel_wait_destroy(FDBFuture *future);
  * network and runs it on a thread of its own, which serves all later ones. What the program has
  * done itself is left alone:
  *
- *   - an API version selected before is used as it is;
+ *   - an API version selected before is used as it is (one below 520 has to be told to the tuple
+ *     layer as well: keel_tuple_use_api_version);
  *   - a network set up before belongs to the program, which runs and stops it; keel_open then
  *     starts no thread. Set it up before the first keel_open, since there can be only one.
  *
@@ -150,9 +151,9 @@ fdb_error_t keel_open(const char *path, keel_db **db);
 FDBDatabase *keel_fdb(keel_db *db);
 
 /*
- * Closes the database. Its transactions must have been destroyed before, or be destroyed later and
- * used no more. Databases are closed in any order, or never; the network thread goes on for later
- * opens. NULL is allowed.
+ * Closes the database; transactions of it that are still there can be used and keep it open until
+ * the last of them is destroyed. Databases are closed in any order, or never; the network thread
+ * goes on for later opens. NULL is allowed.
  */
 void keel_close(keel_db *db);
 

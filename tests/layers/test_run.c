@@ -470,6 +470,21 @@ static void one_path_may_be_open_several_times(void **state) {
     }
 }
 
+static void a_transaction_outlives_the_close(void **state) {
+    (void)state;
+    keel_db *db;
+    FDBTransaction *tr;
+    assert_int_equal(keel_open(scratch_path("outlived"), &db), 0);
+    assert_int_equal(fdb_database_create_transaction(keel_fdb(db), &tr), 0);
+    set_number(tr, "k", 5);
+    keel_close(db);
+    assert_int_equal(keel_wait_destroy(fdb_transaction_commit(tr)), 0);
+    fdb_transaction_destroy(tr);
+    assert_int_equal(keel_open(scratch_path("outlived"), &db), 0);
+    assert_int_equal(load(db, "k"), 5);
+    keel_close(db);
+}
+
 static void what_was_committed_is_there_when_opened_again(void **state) {
     (void)state;
     for (int round = 0; round < 3; round++) {
@@ -851,6 +866,7 @@ static int run_all(void) {
         ON_FRESH(it_does_not_block_the_network_thread),
         cmocka_unit_test(every_code_has_a_text),
         cmocka_unit_test(one_path_may_be_open_several_times),
+        cmocka_unit_test(a_transaction_outlives_the_close),
         cmocka_unit_test(what_was_committed_is_there_when_opened_again),
         cmocka_unit_test(many_may_be_open),
         cmocka_unit_test(opening_fails_with_the_first_transaction),
