@@ -75,7 +75,7 @@ $(BUILD)/layers/%.o: layers/%.c Makefile | $(DEPENDENCIES)
 $(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
 	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -lpthread
 
 # --- Programs on top of the public API: linked as a user would link them ---
@@ -108,8 +108,6 @@ LINK_KEEL_PROGRAM = @mkdir -p $(@D); echo "link $@"; $(CC) $(PROGRAM_FLAGS) $(fi
 LAYER_NAMES = $(patsubst tests/layers/test_%.c,%,$(wildcard tests/layers/test_*.c))
 $(BUILD)/bin/layer-%: tests/layers/test_%.c $(wildcard tests/layers/*.h) $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM) -lcmocka -lm
-$(BUILD)/bin/interop: tests/layers/interop.c $(KEEL_LIB)
-	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/fuzz-tuple: tests/fuzz/fuzz_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/bench-tuple: bench/bench_tuple.c $(KEEL_LIB)
@@ -155,6 +153,7 @@ SCRATCH = $(abspath $(BUILD))/scratch
 TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
+	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
@@ -166,12 +165,12 @@ TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
 
 .PHONY: test
-test: $(TEST_PROGRAMS) $(LIB) ## every test; the last line counts them
+test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them
 	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
 	@TMPDIR=$(SCRATCH) tests/run.sh $(BUILD)/test-logs $(TESTS)
 
 .PHONY: test-clients
-test-clients: $(LIB) $(KEEL_LIB) $(BUILD)/bin/interop $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
+test-clients: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
 	@tests/clients/run.sh $(abspath $(BUILD))/lib
 
 # The conformance suite against any libfdb_c.so and cluster:
