@@ -18,7 +18,8 @@
 # crash or the time limit, has failed once more.
 #
 # The layers of libkeel, in LIBDIR too, are run against those of the Python binding: each writes what
-# the other checks.
+# the other checks, and both run the same programs of the binding tester's stack machine
+# (tests/stacktester).
 #
 # The tests the bindings themselves ship are run too, npm's and Go's: all of them, none is excluded.
 
@@ -40,6 +41,7 @@ LOGS=$CACHE/logs
 # current Python, the newest at the oldest API version Keel supports as well.
 PYTHON_RUNS=(7.4.8:740 7.4.8:510 7.3.79:730 7.1.67:710 6.3.25:630 6.0.18:600)
 PYTHON_SCHEDULING=7.4.8
+PYTHON_STACKTESTER=7.4.8
 PYTHON_LAYERS_RUNS=(7.4.8:740 6.3.25:630)
 PYTHON_SETUPTOOLS=75.6.0
 JAVA_RUNS=(7.4.1:740 7.1.37:710)
@@ -157,7 +159,8 @@ python_install() {
         install python python3 -m venv "$venv" || return 1
         install python "$venv/bin/pip" install -q "setuptools==$PYTHON_SETUPTOOLS" || return 1
     fi
-    for version in $(printf '%s\n' "$PYTHON_SCHEDULING" "${PYTHON_RUNS[@]%:*}" | sort -u); do
+    for version in $(printf '%s\n' "$PYTHON_SCHEDULING" "$PYTHON_STACKTESTER" \
+        "${PYTHON_RUNS[@]%:*}" | sort -u); do
         [ -e "$CACHE/python/$version/.installed" ] && continue
         rm -rf "${CACHE:?}/python/$version"
         install "python $version" "$venv/bin/pip" install -q --no-deps --no-build-isolation \
@@ -181,6 +184,7 @@ python_client() {
         env PYTHONPATH="$CACHE/python/$PYTHON_SCHEDULING" PYTHONDONTWRITEBYTECODE=1 \
         "$python" "$HERE/python/scheduling_test.py"
     python_layers
+    python_stacktester
 }
 
 # Each side writes a database, which the other checks and extends, and which the first checks then.
@@ -204,6 +208,19 @@ python_layers() {
         run "$name: C checks" "$directory" "$CACHE/layers/interop" check from-python
         run "$name: Python checks again" "$directory" "${python[@]}" check from-python
     done
+}
+
+# The stack machine of the binding tester, ours and one on the Python binding, on the same programs.
+python_stacktester() {
+    local tester=$LIBDIR/../bin/keel-stacktester
+    if [ ! -x "$tester" ]; then
+        fail "stack machine: no $tester"
+        return
+    fi
+    rm -rf "$RUNS/stacktester"
+    run "stack machine" "$RUNS/stacktester" \
+        env PYTHONPATH="$CACHE/python/$PYTHON_STACKTESTER" PYTHONDONTWRITEBYTECODE=1 \
+        "$CACHE/python/venv/bin/python" "$ROOT/tests/stacktester/harness.py" "$tester"
 }
 
 # --- npm ---

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions on the database: reads, writes, conflict ranges, versions, commits. Each collects its arguments in a `request` and has a function of type keel_function
- * that performs the request on a transaction; an ordinary instruction calls it on the current transaction, _DATABASE and _TENANT run it in a retry loop.
+ * Instructions on the database: reads, writes, conflict ranges, versions, commits. Each collects
+ * its arguments in a `request` and has a function of type keel_function that performs the request
+ * on a transaction; an ordinary instruction calls it on the current transaction, _DATABASE and
+ * _TENANT run it in a retry loop.
  *
- * Futures: GET, ON_ERROR, COMMIT and GET_VERSIONSTAMP push the future itself. The other reads wait, since what they push is made of the result.
+ * Futures: GET, ON_ERROR, COMMIT and GET_VERSIONSTAMP push the future itself. The other reads wait,
+ * since what they push is made of the result.
  */
 #include "machine.h"
 
@@ -39,7 +42,8 @@ static fdb_error_t run(struct machine *machine, keel_function function, struct r
 }
 
 /* The same for writes, which push RESULT_NOT_PRESENT if they are committed at once. */
-static fdb_error_t run_write(struct machine *machine, keel_function function, struct request *request) {
+static fdb_error_t run_write(struct machine *machine, keel_function function,
+                             struct request *request) {
     fdb_error_t error = run(machine, function, request);
     if (!error && machine_is_alone(machine))
         push_text(machine, "RESULT_NOT_PRESENT");
@@ -63,7 +67,8 @@ static keel_bytes append_successor(keel_bytes prefix, struct buffer *buffer) {
 /* ---- Reads ---- */
 
 static FDBFuture *start_get(FDBTransaction *transaction, const struct request *request) {
-    return fdb_transaction_get(transaction, request->key.data, (int)request->key.length, request->snapshot);
+    return fdb_transaction_get(transaction, request->key.data, (int)request->key.length,
+                               request->snapshot);
 }
 
 static fdb_error_t get(FDBTransaction *transaction, void *context) {
@@ -104,8 +109,9 @@ static fdb_error_t get_key(FDBTransaction *transaction, void *context) {
     struct request *request = context;
     const uint8_t *data;
     int length;
-    FDBFuture *future = fdb_transaction_get_key(transaction, request->begin.key.data, (int)request->begin.key.length,
-                                                request->begin.or_equal, request->begin.offset, request->snapshot);
+    FDBFuture *future = fdb_transaction_get_key(
+        transaction, request->begin.key.data, (int)request->begin.key.length,
+        request->begin.or_equal, request->begin.offset, request->snapshot);
     fdb_error_t error = keel_wait(future);
     if (!error)
         error = fdb_future_get_key(future, &data, &length);
@@ -142,24 +148,28 @@ static fdb_error_t do_get_key(struct machine *machine) {
 }
 
 /* Appends rows to the elements [key, value, ...], and moves the selectors behind the last one. */
-static void take_rows(const FDBKeyValue *rows, int count, struct request *request, struct selector *begin, struct selector *end,
-                      struct pool *pool, struct buffer *elements) {
+static void take_rows(const FDBKeyValue *rows, int count, struct request *request,
+                      struct selector *begin, struct selector *end, struct pool *pool,
+                      struct buffer *elements) {
     for (int i = 0; i < count; i++) {
         keel_bytes key = KEEL_BYTES(rows[i].key, (size_t)rows[i].key_length);
         if (!bytes_begin_with(key, request->prefix))
             continue;
         keel_element pair[] = {keel_element_of_bytes(pool_copy(pool, key)),
-                               keel_element_of_bytes(pool_copy(pool, KEEL_BYTES(rows[i].value, (size_t)rows[i].value_length)))};
+                               keel_element_of_bytes(pool_copy(
+                                   pool, KEEL_BYTES(rows[i].value, (size_t)rows[i].value_length)))};
         buffer_append(elements, pair, sizeof pair);
     }
-    keel_bytes last = pool_copy(pool, KEEL_BYTES(rows[count - 1].key, (size_t)rows[count - 1].key_length));
+    keel_bytes last =
+        pool_copy(pool, KEEL_BYTES(rows[count - 1].key, (size_t)rows[count - 1].key_length));
     if (request->reverse)
         *end = (struct selector){last, false, 1};
     else
         *begin = (struct selector){last, true, 1};
 }
 
-static fdb_error_t get_rows(FDBTransaction *transaction, struct request *request, struct pool *pool, struct buffer *elements) {
+static fdb_error_t get_rows(FDBTransaction *transaction, struct request *request, struct pool *pool,
+                            struct buffer *elements) {
     struct selector begin = request->begin, end = request->end;
     int limit = request->limit;
     fdb_bool_t more = 1;
@@ -167,9 +177,10 @@ static fdb_error_t get_rows(FDBTransaction *transaction, struct request *request
     for (int iteration = 1; more; iteration++) {
         const FDBKeyValue *rows;
         int count;
-        FDBFuture *future = fdb_transaction_get_range(transaction, begin.key.data, (int)begin.key.length, begin.or_equal, begin.offset,
-                                                      end.key.data, (int)end.key.length, end.or_equal, end.offset, limit, 0,
-                                                      (FDBStreamingMode)request->mode, iteration, request->snapshot, request->reverse);
+        FDBFuture *future = fdb_transaction_get_range(
+            transaction, begin.key.data, (int)begin.key.length, begin.or_equal, begin.offset,
+            end.key.data, (int)end.key.length, end.or_equal, end.offset, limit, 0,
+            (FDBStreamingMode)request->mode, iteration, request->snapshot, request->reverse);
         error = keel_wait(future);
         if (!error)
             error = fdb_future_get_keyvalue_array(future, &rows, &count, &more);
@@ -191,7 +202,8 @@ static fdb_error_t get_range(FDBTransaction *transaction, void *context) {
     fdb_error_t error = get_rows(transaction, request, &pool, &elements);
     request->result.length = 0;
     if (!error)
-        error = tuple_append(keel_tuple_of((const keel_element *)(const void *)elements.data, elements.length / sizeof(keel_element)),
+        error = tuple_append(keel_tuple_of((const keel_element *)(const void *)elements.data,
+                                           elements.length / sizeof(keel_element)),
                              false, &request->result);
     pool_free(&pool);
     buffer_free(&elements);
@@ -244,9 +256,10 @@ static fdb_error_t do_get_range_selector(struct machine *machine) {
 static fdb_error_t do_get_estimated_range_size(struct machine *machine) {
     keel_bytes begin = pop_bytes(machine), end = pop_bytes(machine);
     int64_t size;
-    fdb_error_t error = wait_int64(fdb_transaction_get_estimated_range_size_bytes(machine_transaction(machine), begin.data, (int)begin.length,
-                                                                                  end.data, (int)end.length),
-                                   &size);
+    fdb_error_t error = wait_int64(
+        fdb_transaction_get_estimated_range_size_bytes(
+            machine_transaction(machine), begin.data, (int)begin.length, end.data, (int)end.length),
+        &size);
     if (!error)
         push_text(machine, "GOT_ESTIMATED_RANGE_SIZE");
     return error;
@@ -255,8 +268,9 @@ static fdb_error_t do_get_estimated_range_size(struct machine *machine) {
 static fdb_error_t do_get_range_split_points(struct machine *machine) {
     keel_bytes begin = pop_bytes(machine), end = pop_bytes(machine);
     int64_t chunk_bytes = pop_int(machine);
-    fdb_error_t error = keel_wait_destroy(fdb_transaction_get_range_split_points(machine_transaction(machine), begin.data, (int)begin.length,
-                                                                                 end.data, (int)end.length, chunk_bytes));
+    fdb_error_t error = keel_wait_destroy(fdb_transaction_get_range_split_points(
+        machine_transaction(machine), begin.data, (int)begin.length, end.data, (int)end.length,
+        chunk_bytes));
     if (!error)
         push_text(machine, "GOT_RANGE_SPLIT_POINTS");
     return error;
@@ -266,7 +280,8 @@ static fdb_error_t do_get_range_split_points(struct machine *machine) {
 
 static fdb_error_t set(FDBTransaction *transaction, void *context) {
     const struct request *request = context;
-    fdb_transaction_set(transaction, request->key.data, (int)request->key.length, request->value.data, (int)request->value.length);
+    fdb_transaction_set(transaction, request->key.data, (int)request->key.length,
+                        request->value.data, (int)request->value.length);
     return 0;
 }
 
@@ -292,7 +307,8 @@ static fdb_error_t do_clear(struct machine *machine) {
 /* From `key` to `value`. */
 static fdb_error_t clear_range(FDBTransaction *transaction, void *context) {
     const struct request *request = context;
-    fdb_transaction_clear_range(transaction, request->key.data, (int)request->key.length, request->value.data, (int)request->value.length);
+    fdb_transaction_clear_range(transaction, request->key.data, (int)request->key.length,
+                                request->value.data, (int)request->value.length);
     return 0;
 }
 
@@ -343,8 +359,8 @@ static FDBMutationType mutation_named(keel_bytes name) {
 
 static fdb_error_t atomic_op(FDBTransaction *transaction, void *context) {
     const struct request *request = context;
-    fdb_transaction_atomic_op(transaction, request->key.data, (int)request->key.length, request->value.data, (int)request->value.length,
-                              request->mutation);
+    fdb_transaction_atomic_op(transaction, request->key.data, (int)request->key.length,
+                              request->value.data, (int)request->value.length, request->mutation);
     return 0;
 }
 
@@ -358,10 +374,11 @@ static fdb_error_t do_atomic_op(struct machine *machine) {
 
 /* ---- Conflict ranges ---- */
 
-static fdb_error_t add_conflict_range(struct machine *machine, keel_bytes begin, keel_bytes end, FDBConflictRangeType type,
-                                      const char *result) {
-    fdb_error_t error = fdb_transaction_add_conflict_range(machine_transaction(machine), begin.data, (int)begin.length, end.data,
-                                                           (int)end.length, type);
+static fdb_error_t add_conflict_range(struct machine *machine, keel_bytes begin, keel_bytes end,
+                                      FDBConflictRangeType type, const char *result) {
+    fdb_error_t error =
+        fdb_transaction_add_conflict_range(machine_transaction(machine), begin.data,
+                                           (int)begin.length, end.data, (int)end.length, type);
     if (!error)
         push_text(machine, result);
     return error;
@@ -372,19 +389,22 @@ static fdb_error_t add_conflict_key(struct machine *machine, FDBConflictRangeTyp
     keel_bytes key = pop_bytes(machine);
     buffer_append(&next, key.data, key.length);
     buffer_append(&next, "", 1);
-    fdb_error_t error = add_conflict_range(machine, key, buffer_bytes(&next), type, "SET_CONFLICT_KEY");
+    fdb_error_t error =
+        add_conflict_range(machine, key, buffer_bytes(&next), type, "SET_CONFLICT_KEY");
     buffer_free(&next);
     return error;
 }
 
 static fdb_error_t do_read_conflict_range(struct machine *machine) {
     keel_bytes begin = pop_bytes(machine), end = pop_bytes(machine);
-    return add_conflict_range(machine, begin, end, FDB_CONFLICT_RANGE_TYPE_READ, "SET_CONFLICT_RANGE");
+    return add_conflict_range(machine, begin, end, FDB_CONFLICT_RANGE_TYPE_READ,
+                              "SET_CONFLICT_RANGE");
 }
 
 static fdb_error_t do_write_conflict_range(struct machine *machine) {
     keel_bytes begin = pop_bytes(machine), end = pop_bytes(machine);
-    return add_conflict_range(machine, begin, end, FDB_CONFLICT_RANGE_TYPE_WRITE, "SET_CONFLICT_RANGE");
+    return add_conflict_range(machine, begin, end, FDB_CONFLICT_RANGE_TYPE_WRITE,
+                              "SET_CONFLICT_RANGE");
 }
 
 static fdb_error_t do_read_conflict_key(struct machine *machine) {
@@ -396,7 +416,8 @@ static fdb_error_t do_write_conflict_key(struct machine *machine) {
 }
 
 static fdb_error_t do_disable_write_conflict(struct machine *machine) {
-    return fdb_transaction_set_option(machine_transaction(machine), FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE, NULL, 0);
+    return fdb_transaction_set_option(machine_transaction(machine),
+                                      FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE, NULL, 0);
 }
 
 /* ---- The life of a transaction ---- */
@@ -423,7 +444,8 @@ static fdb_error_t do_cancel(struct machine *machine) {
 }
 
 static fdb_error_t do_get_read_version(struct machine *machine) {
-    fdb_error_t error = wait_int64(fdb_transaction_get_read_version(machine_transaction(machine)), &machine->last_version);
+    fdb_error_t error = wait_int64(fdb_transaction_get_read_version(machine_transaction(machine)),
+                                   &machine->last_version);
     if (!error)
         push_text(machine, "GOT_READ_VERSION");
     return error;
@@ -435,7 +457,8 @@ static fdb_error_t do_set_read_version(struct machine *machine) {
 }
 
 static fdb_error_t do_get_committed_version(struct machine *machine) {
-    fdb_error_t error = fdb_transaction_get_committed_version(machine_transaction(machine), &machine->last_version);
+    fdb_error_t error =
+        fdb_transaction_get_committed_version(machine_transaction(machine), &machine->last_version);
     if (!error)
         push_text(machine, "GOT_COMMITTED_VERSION");
     return error;
@@ -443,14 +466,16 @@ static fdb_error_t do_get_committed_version(struct machine *machine) {
 
 static fdb_error_t do_get_approximate_size(struct machine *machine) {
     int64_t size;
-    fdb_error_t error = wait_int64(fdb_transaction_get_approximate_size(machine_transaction(machine)), &size);
+    fdb_error_t error =
+        wait_int64(fdb_transaction_get_approximate_size(machine_transaction(machine)), &size);
     if (!error)
         push_text(machine, "GOT_APPROXIMATE_SIZE");
     return error;
 }
 
 static fdb_error_t do_get_versionstamp(struct machine *machine) {
-    push_future(machine, fdb_transaction_get_versionstamp(machine_transaction(machine)), FUTURE_KEY);
+    push_future(machine, fdb_transaction_get_versionstamp(machine_transaction(machine)),
+                FUTURE_KEY);
     return 0;
 }
 
@@ -462,7 +487,8 @@ static fdb_error_t wait_empty(FDBTransaction *transaction, void *context) {
     fdb_bool_t more;
     FDBFuture *future = fdb_transaction_get_range(
         transaction, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(request->key.data, (int)request->key.length),
-        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(request->value.data, (int)request->value.length), 1, 0, FDB_STREAMING_MODE_EXACT, 1, 0, 0);
+        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(request->value.data, (int)request->value.length), 1, 0,
+        FDB_STREAMING_MODE_EXACT, 1, 0, 0);
     fdb_error_t error = keel_wait(future);
     if (!error)
         error = fdb_future_get_keyvalue_array(future, &rows, &count, &more);

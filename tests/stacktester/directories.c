@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions on directories and subspaces. A machine has a list of them, an index of the current one, and one for when that is missing. Entry 0 is the default
- * directory layer.
+ * Instructions on directories and subspaces. A machine has a list of them, an index of the current
+ * one, and one for when that is missing. Entry 0 is the default directory layer.
  *
- * Errors: whatever goes wrong becomes the byte string DIRECTORY_ERROR, and an instruction that appends to the list appends nothing in its place (DIRECTORY_NONE).
+ * Errors: whatever goes wrong becomes the byte string DIRECTORY_ERROR, and an instruction that
+ * appends to the list appends nothing in its place (DIRECTORY_NONE).
  *
- * The layer's own operations go through `struct call`: the arguments and results of one operation, performed on a transaction by perform_call, which the retry
- * loop may call again.
+ * The layer's own operations go through `struct call`: the arguments and results of one operation,
+ * performed on a transaction by perform_call, which the retry loop may call again.
  */
 #include "machine.h"
 
@@ -34,7 +35,8 @@ static void list_append(struct directories *directories, struct directory_entry 
 
 void directories_init(struct directories *directories) {
     *directories = (struct directories){0};
-    list_append(directories, (struct directory_entry){.kind = DIRECTORY_LAYER, .layer = keel_directory_layer_default()});
+    list_append(directories, (struct directory_entry){.kind = DIRECTORY_LAYER,
+                                                      .layer = keel_directory_layer_default()});
 }
 
 void directories_free(struct directories *directories) {
@@ -49,7 +51,8 @@ void directories_free(struct directories *directories) {
 
 static struct directory_entry *entry_at(struct machine *machine, int64_t index) {
     if (index < 0 || (uint64_t)index >= machine->directories.count)
-        fail("%s with directory %lld of %zu", machine->operation, (long long)index, machine->directories.count);
+        fail("%s with directory %lld of %zu", machine->operation, (long long)index,
+             machine->directories.count);
     return &machine->directories.entries[index];
 }
 
@@ -65,13 +68,15 @@ static fdb_error_t finish(struct machine *machine, fdb_error_t error) {
 }
 
 /* The same, and appends the entry, or none. */
-static fdb_error_t finish_append(struct machine *machine, fdb_error_t error, struct directory_entry entry) {
+static fdb_error_t finish_append(struct machine *machine, fdb_error_t error,
+                                 struct directory_entry entry) {
     list_append(&machine->directories, error ? (struct directory_entry){0} : entry);
     return finish(machine, error);
 }
 
 /* The entry as a directory, on which the layer's operations work. */
-static fdb_error_t as_directory(const struct directory_entry *entry, const keel_directory **directory) {
+static fdb_error_t as_directory(const struct directory_entry *entry,
+                                const keel_directory **directory) {
     if (entry->kind == DIRECTORY_LAYER)
         *directory = keel_directory_root(entry->layer);
     else if (entry->kind == DIRECTORY_DIRECTORY)
@@ -93,7 +98,17 @@ static fdb_error_t as_prefix(const struct directory_entry *entry, keel_bytes *pr
 
 /* ---- Operations of the layer ---- */
 
-enum call_kind { CALL_CREATE_OR_OPEN, CALL_CREATE, CALL_OPEN, CALL_MOVE, CALL_MOVE_TO, CALL_REMOVE, CALL_REMOVE_IF_EXISTS, CALL_LIST, CALL_EXISTS };
+enum call_kind {
+    CALL_CREATE_OR_OPEN,
+    CALL_CREATE,
+    CALL_OPEN,
+    CALL_MOVE,
+    CALL_MOVE_TO,
+    CALL_REMOVE,
+    CALL_REMOVE_IF_EXISTS,
+    CALL_LIST,
+    CALL_EXISTS
+};
 
 struct call {
     enum call_kind kind;
@@ -110,22 +125,23 @@ struct call {
 };
 
 static fdb_error_t append_name(void *context, keel_bytes name) {
-    return tuple_append(KEEL_TUPLE(KEEL_TEXT((const char *)name.data, name.length)), false, context);
+    return tuple_append(KEEL_TUPLE(KEEL_TEXT((const char *)name.data, name.length)), false,
+                        context);
 }
 
 static fdb_error_t perform_read(FDBTransaction *transaction, struct call *call) {
     const keel_directory *directory = call->directory;
     switch (call->kind) {
     case CALL_OPEN:
-        return (call->snapshot ? keel_directory_open_snapshot : keel_directory_open)(transaction, directory, call->path, call->layer,
-                                                                                      &call->result);
+        return (call->snapshot ? keel_directory_open_snapshot : keel_directory_open)(
+            transaction, directory, call->path, call->layer, &call->result);
     case CALL_LIST:
         call->names.length = 0;
-        return (call->snapshot ? keel_directory_list_snapshot : keel_directory_list)(transaction, directory, call->path, append_name,
-                                                                                     &call->names);
+        return (call->snapshot ? keel_directory_list_snapshot : keel_directory_list)(
+            transaction, directory, call->path, append_name, &call->names);
     default:
-        return (call->snapshot ? keel_directory_exists_snapshot : keel_directory_exists)(transaction, directory, call->path,
-                                                                                         &call->exists);
+        return (call->snapshot ? keel_directory_exists_snapshot : keel_directory_exists)(
+            transaction, directory, call->path, &call->exists);
     }
 }
 
@@ -137,9 +153,11 @@ static fdb_error_t perform_call(FDBTransaction *transaction, void *context) {
     call->result = NULL;
     switch (call->kind) {
     case CALL_CREATE_OR_OPEN:
-        return keel_directory_create_or_open(transaction, directory, call->path, call->layer, &call->result);
+        return keel_directory_create_or_open(transaction, directory, call->path, call->layer,
+                                             &call->result);
     case CALL_CREATE:
-        return keel_directory_create(transaction, directory, call->path, call->layer, call->has_prefix ? &call->prefix : NULL, &call->result);
+        return keel_directory_create(transaction, directory, call->path, call->layer,
+                                     call->has_prefix ? &call->prefix : NULL, &call->result);
     case CALL_MOVE:
         return keel_directory_move(transaction, directory, call->path, call->to, &call->result);
     case CALL_MOVE_TO:
@@ -194,7 +212,9 @@ static void pop_optional_path(struct machine *machine, struct call *call) {
 
 static fdb_error_t run_append(struct machine *machine, struct call *call) {
     fdb_error_t error = run_call(machine, call);
-    return finish_append(machine, error, (struct directory_entry){.kind = DIRECTORY_DIRECTORY, .directory = call->result});
+    return finish_append(
+        machine, error,
+        (struct directory_entry){.kind = DIRECTORY_DIRECTORY, .directory = call->result});
 }
 
 static fdb_error_t do_create_or_open(struct machine *machine) {
@@ -299,7 +319,8 @@ static fdb_error_t do_create_layer(struct machine *machine) {
 
 static fdb_error_t do_change(struct machine *machine) {
     int64_t index = pop_int(machine);
-    machine->directories.index = entry_at(machine, index)->kind == DIRECTORY_NONE ? machine->directories.error_index : index;
+    machine->directories.index =
+        entry_at(machine, index)->kind == DIRECTORY_NONE ? machine->directories.error_index : index;
     return 0;
 }
 
@@ -310,7 +331,8 @@ static fdb_error_t do_set_error_index(struct machine *machine) {
 
 /* ---- Subspaces ----
  *
- * A keel_subspace has room for short prefixes. Longer ones do occur here (they do not in programs), and are served by the functions on tuples with a prefix.
+ * A keel_subspace has room for short prefixes. Longer ones do occur here (they do not in programs),
+ * and are served by the functions on tuples with a prefix.
  */
 
 static fdb_error_t subspace_pack(keel_bytes prefix, keel_tuple tuple, struct buffer *packed) {
@@ -331,7 +353,8 @@ static fdb_error_t subspace_pack(keel_bytes prefix, keel_tuple tuple, struct buf
     return error;
 }
 
-static fdb_error_t subspace_unpack(keel_bytes prefix, keel_bytes key, keel_tuple_iterator *iterator) {
+static fdb_error_t subspace_unpack(keel_bytes prefix, keel_bytes key,
+                                   keel_tuple_iterator *iterator) {
     keel_subspace subspace;
     if (keel_subspace_raw(prefix, &subspace) == 0)
         return keel_subspace_unpack(&subspace, key, iterator);
@@ -344,6 +367,22 @@ static bool subspace_contains(keel_bytes prefix, keel_bytes key) {
     if (keel_subspace_raw(prefix, &subspace) == 0)
         return keel_subspace_contains(&subspace, key);
     return bytes_begin_with(key, prefix);
+}
+
+/* A byte string, or the error: an instruction before may have left something else in its place. */
+static fdb_error_t pop_key(struct machine *machine, keel_bytes *key) {
+    const keel_element *element = &pop(machine)->element;
+    if (element->type != KEEL_TYPE_BYTES)
+        return ERROR_WRONG_KIND;
+    *key = element->value.as_bytes;
+    return 0;
+}
+
+/* The same, and the prefix of the current entry. */
+static fdb_error_t pop_key_and_prefix(struct machine *machine, keel_bytes *key,
+                                      keel_bytes *prefix) {
+    fdb_error_t error = pop_key(machine, key);
+    return error ? error : as_prefix(current_entry(machine), prefix);
 }
 
 static fdb_error_t do_pack_key(struct machine *machine) {
@@ -360,11 +399,11 @@ static fdb_error_t do_pack_key(struct machine *machine) {
 }
 
 static fdb_error_t do_unpack_key(struct machine *machine) {
-    keel_bytes key = pop_bytes(machine), prefix;
     struct pool pool = {0};
     keel_tuple_iterator iterator;
     keel_tuple tuple = {0};
-    fdb_error_t error = as_prefix(current_entry(machine), &prefix);
+    keel_bytes key, prefix;
+    fdb_error_t error = pop_key_and_prefix(machine, &key, &prefix);
     if (!error)
         error = subspace_unpack(prefix, key, &iterator);
     if (!error)
@@ -397,8 +436,8 @@ static fdb_error_t do_range(struct machine *machine) {
 }
 
 static fdb_error_t do_contains(struct machine *machine) {
-    keel_bytes key = pop_bytes(machine), prefix;
-    fdb_error_t error = as_prefix(current_entry(machine), &prefix);
+    keel_bytes key, prefix;
+    fdb_error_t error = pop_key_and_prefix(machine, &key, &prefix);
     if (!error)
         push(machine, value_int(subspace_contains(prefix, key)));
     return finish(machine, error);
@@ -417,8 +456,8 @@ static fdb_error_t do_open_subspace(struct machine *machine) {
 }
 
 static fdb_error_t do_strip_prefix(struct machine *machine) {
-    keel_bytes bytes = pop_bytes(machine), prefix;
-    fdb_error_t error = as_prefix(current_entry(machine), &prefix);
+    keel_bytes bytes, prefix;
+    fdb_error_t error = pop_key_and_prefix(machine, &bytes, &prefix);
     if (!error && !bytes_begin_with(bytes, prefix))
         error = KEEL_ERROR_NOT_IN_SUBSPACE;
     if (!error)
@@ -432,10 +471,12 @@ static fdb_error_t do_log_subspace(struct machine *machine) {
     struct buffer key = {0};
     keel_bytes log = pop_bytes(machine), prefix;
     buffer_append(&key, log.data, log.length);
-    must(tuple_append(KEEL_TUPLE(machine->directories.index), false, &key), "the key of a logged subspace");
+    must(tuple_append(KEEL_TUPLE(machine->directories.index), false, &key),
+         "the key of a logged subspace");
     fdb_error_t error = as_prefix(current_entry(machine), &prefix);
     if (!error)
-        fdb_transaction_set(machine_transaction(machine), key.data, (int)key.length, prefix.data, (int)prefix.length);
+        fdb_transaction_set(machine_transaction(machine), key.data, (int)key.length, prefix.data,
+                            (int)prefix.length);
     buffer_free(&key);
     return finish(machine, error);
 }
@@ -444,21 +485,25 @@ static fdb_error_t do_log_subspace(struct machine *machine) {
 static void log_tuple(struct machine *machine, keel_bytes log, const char *name, keel_tuple tuple) {
     struct buffer key = {0}, value = {0};
     buffer_append(&key, log.data, log.length);
-    must(tuple_append(KEEL_TUPLE(machine->directories.index, name), false, &key), "the key of a logged directory");
+    must(tuple_append(KEEL_TUPLE(machine->directories.index, name), false, &key),
+         "the key of a logged directory");
     must(tuple_append(tuple, false, &value), "a logged directory");
-    fdb_transaction_set(machine_transaction(machine), key.data, (int)key.length, value.data, (int)value.length);
+    fdb_transaction_set(machine_transaction(machine), key.data, (int)key.length, value.data,
+                        (int)value.length);
     buffer_free(&key);
     buffer_free(&value);
 }
 
-static void log_directory(struct machine *machine, keel_bytes log, const keel_directory *directory, int exists, keel_bytes children) {
+static void log_directory(struct machine *machine, keel_bytes log, const keel_directory *directory,
+                          int exists, keel_bytes children) {
     struct pool pool = {0};
     keel_path path = keel_directory_path(directory);
     keel_element *names = pool_take(&pool, path.count * sizeof *names);
     keel_tuple children_tuple;
     for (size_t i = 0; i < path.count; i++)
         names[i] = KEEL_TEXT((const char *)path.names[i].data, path.names[i].length);
-    must(tuple_decode(keel_tuple_iterate(children), &pool, &children_tuple), "the children of a directory");
+    must(tuple_decode(keel_tuple_iterate(children), &pool, &children_tuple),
+         "the children of a directory");
     log_tuple(machine, log, "path", keel_tuple_of(names, path.count));
     log_tuple(machine, log, "layer", KEEL_TUPLE(keel_directory_layer_of(directory)));
     log_tuple(machine, log, "exists", KEEL_TUPLE(exists != 0 ? 1 : 0));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SUB on integers of up to 2040 bits, by sign and magnitude. A magnitude is kept little-endian in a fixed array that has room for the carry of one addition beyond
- * the 255 bytes a tuple element can hold; the sign of zero is positive.
+ * SUB on integers of up to 2040 bits, by sign and magnitude. A magnitude is kept little-endian in a
+ * fixed array that has room for the carry of one addition beyond the 255 bytes a tuple element can
+ * hold; the sign of zero is positive.
  */
 #include "value.h"
 
@@ -17,7 +18,8 @@ struct integer {
 static void from_value(const struct value *value, struct integer *integer) {
     uint8_t magnitude[KEEL_INTEGER_LENGTH_MAX];
     size_t length = 0;
-    must(keel_element_copy(&value->element, magnitude, sizeof magnitude, &length), "SUB of something that is no integer");
+    must(keel_element_copy(&value->element, magnitude, sizeof magnitude, &length),
+         "SUB of something that is no integer");
     memset(integer, 0, sizeof *integer);
     integer->negative = keel_element_sign(&value->element) < 0;
     for (size_t i = 0; i < length; i++)
@@ -33,7 +35,8 @@ static int compare_magnitudes(const struct integer *left, const struct integer *
 }
 
 /* sum = left + right, in magnitude. */
-static void add_magnitudes(const struct integer *left, const struct integer *right, struct integer *sum) {
+static void add_magnitudes(const struct integer *left, const struct integer *right,
+                           struct integer *sum) {
     unsigned carry = 0;
     for (size_t i = 0; i < MAGNITUDE_BYTES_MAX; i++) {
         carry += (unsigned)left->digits[i] + right->digits[i];
@@ -43,7 +46,8 @@ static void add_magnitudes(const struct integer *left, const struct integer *rig
 }
 
 /* difference = larger - smaller, in magnitude. */
-static void subtract_magnitudes(const struct integer *larger, const struct integer *smaller, struct integer *difference) {
+static void subtract_magnitudes(const struct integer *larger, const struct integer *smaller,
+                                struct integer *difference) {
     unsigned borrow = 0;
     for (size_t i = 0; i < MAGNITUDE_BYTES_MAX; i++) {
         unsigned digit = 256U + larger->digits[i] - smaller->digits[i] - borrow;

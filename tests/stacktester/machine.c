@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack machine of FoundationDB's binding tester, on Keel's layers. `keel-stacktester PREFIX API_VERSION [CLUSTER_FILE]` reads the instructions that lie under
- * the tuple (PREFIX,) and performs one after another. The specification is bindings/bindingtester/spec/ in apple/foundationdb.
+ * The stack machine of FoundationDB's binding tester, on Keel's layers. `keel-stacktester PREFIX
+ * API_VERSION [CLUSTER_FILE]` reads the instructions that lie under the tuple (PREFIX,) and
+ * performs one after another. The specification is bindings/bindingtester/spec/ in
+ * apple/foundationdb.
  *
- * An instruction is the value of a row: a packed tuple of a name and, for PUSH, an element. A name may end with _DATABASE (a transaction of its own, with retries),
- * _TENANT (the same in the active tenant) or _SNAPSHOT (reads of the current transaction that conflict with nothing).
+ * An instruction is the value of a row: a packed tuple of a name and, for PUSH, an element. A name
+ * may end with _DATABASE (a transaction of its own, with retries), _TENANT (the same in the active
+ * tenant) or _SNAPSHOT (reads of the current transaction that conflict with nothing).
  *
- * Threads: START_THREAD runs another machine. Machines share the database and the map of transactions, nothing else; two may use one transaction at a
- * time, which is why the map counts references.
+ * Threads: START_THREAD runs another machine. Machines share the database and the map of
+ * transactions, nothing else; two may use one transaction at a time, which is why the map counts
+ * references.
  *
- * Failure: an error of an instruction is a result and lands on the stack. A script that makes no sense, or an error where none may be, ends the process with 1.
+ * Failure: an error of an instruction is a result and lands on the stack. A script that makes no
+ * sense, or an error where none may be, ends the process with 1.
  */
 #include "machine.h"
 
@@ -71,8 +76,9 @@ static struct transaction *map_take(struct tester *tester, keel_bytes name) {
 
 static fdb_error_t new_transaction(struct machine *machine) {
     FDBTransaction *handle;
-    fdb_error_t error = machine->tenant ? fdb_tenant_create_transaction(machine->tenant, &handle)
-                                        : fdb_database_create_transaction(machine->tester->database, &handle);
+    fdb_error_t error = machine->tenant
+                            ? fdb_tenant_create_transaction(machine->tenant, &handle)
+                            : fdb_database_create_transaction(machine->tester->database, &handle);
     if (error)
         return error;
     struct transaction *transaction = allocate(sizeof *transaction);
@@ -118,7 +124,8 @@ struct value *pop(struct machine *machine) {
     struct value *value = stack_pop(&machine->stack, NULL);
     if (machine->popped_count == machine->popped_capacity) {
         machine->popped_capacity = machine->popped_capacity ? machine->popped_capacity * 2 : 16;
-        machine->popped = allocate_more(machine->popped, machine->popped_capacity * sizeof *machine->popped);
+        machine->popped =
+            allocate_more(machine->popped, machine->popped_capacity * sizeof *machine->popped);
     }
     return machine->popped[machine->popped_count++] = value;
 }
@@ -143,7 +150,8 @@ keel_tuple pop_elements(struct machine *machine, int64_t count) {
     buffer_free(&elements);
     stack_push(&machine->stack, machine->instruction, holder);
     pop(machine);
-    return keel_tuple_of((const keel_element *)(const void *)copy.data, count > 0 ? (size_t)count : 0);
+    return keel_tuple_of((const keel_element *)(const void *)copy.data,
+                         count > 0 ? (size_t)count : 0);
 }
 
 keel_tuple pop_tuple(struct machine *machine) {
@@ -250,8 +258,10 @@ static fdb_error_t log_entries(FDBTransaction *transaction, void *context) {
         const struct log_entry *entry = &batch->entries[i];
         struct buffer key = {0}, value = {0};
         buffer_append(&key, batch->prefix.data, batch->prefix.length);
-        must(tuple_append(KEEL_TUPLE(entry->index, entry->instruction), false, &key), "the key of a logged item");
-        must(tuple_append(keel_tuple_of(&entry->value->element, 1), false, &value), "a logged item");
+        must(tuple_append(KEEL_TUPLE(entry->index, entry->instruction), false, &key),
+             "the key of a logged item");
+        must(tuple_append(keel_tuple_of(&entry->value->element, 1), false, &value),
+             "a logged item");
         size_t length = value.length < LOGGED_BYTES_MAX ? value.length : LOGGED_BYTES_MAX;
         fdb_transaction_set(transaction, key.data, (int)key.length, value.data, (int)length);
         buffer_free(&key);
@@ -335,7 +345,8 @@ const struct operation data_operations[] = {
 /* ---- Running ---- */
 
 static const struct operation *find_operation(const char *name) {
-    const struct operation *tables[] = {data_operations, database_operations, tuple_operations, tenant_operations, directory_operations};
+    const struct operation *tables[] = {data_operations, database_operations, tuple_operations,
+                                        tenant_operations, directory_operations};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         for (const struct operation *operation = tables[i]; operation->name; operation++) {
             if (strcmp(operation->name, name) == 0)
@@ -368,7 +379,9 @@ static void perform(struct machine *machine, keel_tuple instruction) {
         fail("unknown instruction %s", name);
     machine->operation = operation->name;
     machine->arguments = keel_tuple_of(instruction.elements + 1, instruction.count - 1);
-    machine->current = machine_is_alone(machine) ? NULL : map_take(machine->tester, buffer_bytes(&machine->transaction_name));
+    machine->current = machine_is_alone(machine)
+                           ? NULL
+                           : map_take(machine->tester, buffer_bytes(&machine->transaction_name));
     fdb_error_t error = operation->perform(machine);
     if (error)
         push(machine, value_error(error));
@@ -377,7 +390,8 @@ static void perform(struct machine *machine, keel_tuple instruction) {
         value_release(machine->popped[--machine->popped_count]);
 }
 
-/* Some rows of instructions, read in one transaction; the values one after another, each behind its length. */
+/* Some rows of instructions, read in one transaction; the values one after another, each behind its
+ * length. */
 struct instruction_read {
     struct buffer begin, end; /* `begin` is exclusive from the second read on */
     struct buffer values;
@@ -394,8 +408,8 @@ static fdb_error_t read_instructions(FDBTransaction *transaction, void *context)
     read->count = 0;
     FDBFuture *future = fdb_transaction_get_range(
         transaction, FDB_KEYSEL_FIRST_GREATER_THAN(read->begin.data, (int)read->begin.length),
-        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(read->end.data, (int)read->end.length), INSTRUCTIONS_PER_READ, 0,
-        FDB_STREAMING_MODE_EXACT, 1, 1, 0);
+        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(read->end.data, (int)read->end.length),
+        INSTRUCTIONS_PER_READ, 0, FDB_STREAMING_MODE_EXACT, 1, 1, 0);
     fdb_error_t error = keel_wait(future);
     if (!error)
         error = fdb_future_get_keyvalue_array(future, &rows, &count, &more);
@@ -419,7 +433,9 @@ static void perform_all(struct machine *machine, const struct instruction_read *
         size_t length;
         memcpy(&length, read->values.data + offset, sizeof length);
         offset += sizeof length;
-        must(tuple_decode(keel_tuple_iterate(KEEL_BYTES(read->values.data + offset, length)), &pool, &instruction), "an instruction");
+        must(tuple_decode(keel_tuple_iterate(KEEL_BYTES(read->values.data + offset, length)), &pool,
+                          &instruction),
+             "an instruction");
         offset += length;
         perform(machine, instruction);
         pool_free(&pool);
@@ -429,16 +445,19 @@ static void perform_all(struct machine *machine, const struct instruction_read *
 
 static void run_instructions(struct machine *machine) {
     struct instruction_read read = {0};
-    uint8_t *begin = allocate(machine->prefix.length * 2 + 8), *end = allocate(machine->prefix.length * 2 + 8);
+    uint8_t *begin = allocate(machine->prefix.length * 2 + 8),
+            *end = allocate(machine->prefix.length * 2 + 8);
     size_t length;
-    must(keel_tuple_range(KEEL_TUPLE(buffer_bytes(&machine->prefix)), begin, end, machine->prefix.length * 2 + 8, &length),
+    must(keel_tuple_range(KEEL_TUPLE(buffer_bytes(&machine->prefix)), begin, end,
+                          machine->prefix.length * 2 + 8, &length),
          "the range of instructions");
     buffer_append(&read.begin, begin, length);
     buffer_append(&read.end, end, length);
     free(begin);
     free(end);
     do {
-        must(keel_run_read(machine->tester->database, read_instructions, &read), "reading instructions");
+        must(keel_run_read(machine->tester->database, read_instructions, &read),
+             "reading instructions");
         perform_all(machine, &read);
         read.begin.length = 0;
         buffer_append(&read.begin, read.last_key.data, read.last_key.length);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack machine: its stack, its state, and what the instructions in the other files are written in.
+ * The stack machine: its stack, its state, and what the instructions in the other files are written
+ * in.
  *
- * An instruction is a function on the machine. It pops its arguments, which stay valid until it returns, and pushes results. The error it
- * returns is pushed as the tuple ("ERROR", code) in place of a result.
+ * An instruction is a function on the machine. It pops its arguments, which stay valid until it
+ * returns, and pushes results. The error it returns is pushed as the tuple ("ERROR", code) in place
+ * of a result.
  */
 #ifndef STACKTESTER_MACHINE_H
 #define STACKTESTER_MACHINE_H
@@ -37,7 +39,8 @@ struct stack {
 /* Takes the value over. */
 void stack_push(struct stack *stack, int64_t instruction, struct value *value);
 /* Takes the future over. */
-void stack_push_future(struct stack *stack, int64_t instruction, FDBFuture *future, enum future_kind kind);
+void stack_push_future(struct stack *stack, int64_t instruction, FDBFuture *future,
+                       enum future_kind kind);
 /* Waits if it is a future. The caller releases the value; `instruction` may be NULL. */
 struct value *stack_pop(struct stack *stack, int64_t *instruction);
 void stack_duplicate(struct stack *stack);
@@ -47,7 +50,8 @@ void stack_free(struct stack *stack);
 
 /* ---- The machine ---- */
 
-/* A transaction in the map that all machines share. Counted, since another thread may replace it there while it is used. */
+/* A transaction in the map that all machines share. Counted, since another thread may replace it
+ * there while it is used. */
 struct transaction {
     atomic_uint references;
     FDBTransaction *handle;
@@ -107,7 +111,8 @@ struct operation {
     fdb_error_t (*perform)(struct machine *machine);
 };
 /* Tables that end with a NULL name. */
-extern const struct operation data_operations[], database_operations[], tuple_operations[], tenant_operations[], directory_operations[];
+extern const struct operation data_operations[], database_operations[], tuple_operations[],
+    tenant_operations[], directory_operations[];
 
 /* Runs all instructions under the prefix, then waits for the threads it started. */
 void machine_run(struct tester *tester, keel_bytes prefix);
@@ -132,7 +137,8 @@ void push_bytes(struct machine *machine, keel_bytes bytes);
 void push_tuple(struct machine *machine, keel_tuple tuple);
 void push_future(struct machine *machine, FDBFuture *future, enum future_kind kind);
 
-/* Waits for the future and destroys it; `count` is the number that fdb_future_get_int64 has, or NULL. */
+/* Waits for the future and destroys it; `count` is the number that fdb_future_get_int64 has, or
+ * NULL. */
 fdb_error_t wait_int64(FDBFuture *future, int64_t *number);
 
 void directories_init(struct directories *directories);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keel-stacktester PREFIX API_VERSION [CLUSTER_FILE]: opens the database, runs the machine at PREFIX (machine.c), closes everything. CLUSTER_FILE is whatever
- * fdb_create_database takes: the directory of an embedded database, or the cluster file of a cluster.
+ * keel-stacktester PREFIX API_VERSION [CLUSTER_FILE]: opens the database, runs the machine at
+ * PREFIX (machine.c), closes everything. CLUSTER_FILE is whatever fdb_create_database takes: the
+ * directory of an embedded database, or the cluster file of a cluster.
  */
 #include "machine.h"
 

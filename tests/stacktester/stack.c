@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack, and futures on it. A future is pushed as it is and waited for when it is popped, so that reads of one transaction run at the same time and results
- * that come too late (after a reset or a cancel) are seen as such.
+ * The stack, and futures on it. A future is pushed as it is and waited for when it is popped, so
+ * that reads of one transaction run at the same time and results that come too late (after a reset
+ * or a cancel) are seen as such.
  *
- * What a future becomes: its value; RESULT_NOT_PRESENT for nothing, also for a get of a key that is not there; the tuple ("ERROR", code).
+ * What a future becomes: its value; RESULT_NOT_PRESENT for nothing, also for a get of a key that is
+ * not there; the tuple ("ERROR", code).
  */
 #include "machine.h"
 
@@ -36,7 +38,8 @@ static fdb_error_t result_of(FDBFuture *future, enum future_kind kind, struct va
         present = 1;
     }
     if (!error)
-        *value = present ? value_bytes(KEEL_BYTES(data, (size_t)length)) : value_text("RESULT_NOT_PRESENT");
+        *value = present ? value_bytes(KEEL_BYTES(data, (size_t)length))
+                         : value_text("RESULT_NOT_PRESENT");
     return error;
 }
 
@@ -61,7 +64,8 @@ void stack_push(struct stack *stack, int64_t instruction, struct value *value) {
     push_entry(stack, (struct entry){instruction, value, NULL});
 }
 
-void stack_push_future(struct stack *stack, int64_t instruction, FDBFuture *future, enum future_kind kind) {
+void stack_push_future(struct stack *stack, int64_t instruction, FDBFuture *future,
+                       enum future_kind kind) {
     struct pending *pending = allocate(sizeof *pending);
     *pending = (struct pending){1, future, kind, NULL};
     push_entry(stack, (struct entry){instruction, NULL, pending});

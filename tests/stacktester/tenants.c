@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions on tenants, through the special keys under which tenants are managed. An embedded database has none: there every one of these pushes the error that the
- * library answers with, as the bindings' testers do.
+ * Instructions on tenants, through the special keys under which tenants are managed. An embedded
+ * database has none: there every one of these pushes the error that the library answers with, as
+ * the bindings' testers do.
  */
 #include "machine.h"
 
@@ -13,11 +14,13 @@ struct change {
     bool checked; /* once whether it exists is known, a retry does not look again */
 };
 
-static fdb_error_t tenant_exists(FDBTransaction *transaction, const struct change *change, bool *exists) {
+static fdb_error_t tenant_exists(FDBTransaction *transaction, const struct change *change,
+                                 bool *exists) {
     fdb_bool_t present = 0;
     const uint8_t *data;
     int length;
-    FDBFuture *future = fdb_transaction_get(transaction, change->key.data, (int)change->key.length, 0);
+    FDBFuture *future =
+        fdb_transaction_get(transaction, change->key.data, (int)change->key.length, 0);
     fdb_error_t error = keel_wait(future);
     if (!error)
         error = fdb_future_get_value(future, &present, &data, &length);
@@ -29,7 +32,8 @@ static fdb_error_t tenant_exists(FDBTransaction *transaction, const struct chang
 
 static fdb_error_t change_tenant(FDBTransaction *transaction, void *context) {
     struct change *change = context;
-    fdb_error_t error = fdb_transaction_set_option(transaction, FDB_TR_OPTION_SPECIAL_KEY_SPACE_ENABLE_WRITES, NULL, 0);
+    fdb_error_t error = fdb_transaction_set_option(
+        transaction, FDB_TR_OPTION_SPECIAL_KEY_SPACE_ENABLE_WRITES, NULL, 0);
     if (!error && !change->checked) {
         bool exists = false;
         error = tenant_exists(transaction, change, &exists);
@@ -72,7 +76,8 @@ static fdb_error_t do_delete(struct machine *machine) {
 static fdb_error_t do_set_active(struct machine *machine) {
     keel_bytes name = pop_bytes(machine);
     FDBTenant *tenant;
-    fdb_error_t error = fdb_database_open_tenant(machine->tester->database, name.data, (int)name.length, &tenant);
+    fdb_error_t error =
+        fdb_database_open_tenant(machine->tester->database, name.data, (int)name.length, &tenant);
     if (error)
         return error;
     if (machine->tenant)
@@ -104,9 +109,11 @@ static fdb_error_t list_tenants(FDBTransaction *transaction, void *context) {
     fdb_error_t error = fdb_transaction_set_option(transaction, FDB_TR_OPTION_RAW_ACCESS, NULL, 0);
     if (error)
         return error;
-    FDBFuture *future = fdb_transaction_get_range(transaction, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(listing->begin.data, (int)listing->begin.length),
-                                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(listing->end.data, (int)listing->end.length),
-                                                  listing->limit, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+    FDBFuture *future = fdb_transaction_get_range(
+        transaction,
+        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(listing->begin.data, (int)listing->begin.length),
+        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(listing->end.data, (int)listing->end.length),
+        listing->limit, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
     error = keel_wait(future);
     if (!error)
         error = fdb_future_get_keyvalue_array(future, &rows, &count, &more);
@@ -120,11 +127,23 @@ static fdb_error_t list_tenants(FDBTransaction *transaction, void *context) {
     return error;
 }
 
+/* An integer of any size, cut to 32 bits in two's complement. */
+static int pop_cut_int(struct machine *machine) {
+    const keel_element *element = &pop(machine)->element;
+    uint8_t magnitude[KEEL_INTEGER_LENGTH_MAX];
+    size_t length = 0;
+    uint32_t bits = 0;
+    must(keel_element_copy(element, magnitude, sizeof magnitude, &length), "a limit");
+    for (size_t i = 0; i < length; i++)
+        bits = bits << 8 | magnitude[i];
+    return (int)(keel_element_sign(element) < 0 ? 0 - bits : bits);
+}
+
 static fdb_error_t do_list(struct machine *machine) {
     struct listing listing = {0};
     append_key(&listing.begin, pop_bytes(machine));
     append_key(&listing.end, pop_bytes(machine));
-    listing.limit = (int)pop_int(machine);
+    listing.limit = pop_cut_int(machine);
     fdb_error_t error = keel_run(machine->tester->database, list_tenants, &listing);
     if (!error)
         push_bytes(machine, buffer_bytes(&listing.packed));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions on tuples. Items come from the stack as elements and are packed by the layer; packed tuples come as byte strings and are taken apart by it.
+ * Instructions on tuples. Items come from the stack as elements and are packed by the layer; packed
+ * tuples come as byte strings and are taken apart by it.
  */
 #include "machine.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UNIT_TESTS: what a script cannot say. Options, watches, cancellation, retry limits, timeouts, size limits. A broken promise ends the process; the conformance
- * suite has the whole of it, this is what the specification of the stack machine asks for.
+ * UNIT_TESTS: what a script cannot say. Options, watches, cancellation, retry limits, timeouts,
+ * size limits. A broken promise ends the process; the conformance suite has the whole of it, this
+ * is what the specification of the stack machine asks for.
  *
- * It leaves the keys under "unit_tests" behind, cleared, and the options of the database at their defaults.
+ * It leaves the keys under "unit_tests" behind, cleared, and the options of the database at their
+ * defaults.
  */
 #include "machine.h"
 
@@ -12,7 +14,12 @@
 static const char KEY[] = "unit_tests";
 enum { KEY_LENGTH = sizeof KEY - 1 };
 
-enum { NOT_COMMITTED = 1020, TRANSACTION_CANCELLED = 1025, TRANSACTION_TIMED_OUT = 1031, TRANSACTION_TOO_LARGE = 2101 };
+enum {
+    NOT_COMMITTED = 1020,
+    TRANSACTION_CANCELLED = 1025,
+    TRANSACTION_TIMED_OUT = 1031,
+    TRANSACTION_TOO_LARGE = 2101
+};
 
 static void expect(fdb_error_t found, fdb_error_t expected, const char *what) {
     if (found != expected)
@@ -26,11 +33,13 @@ static FDBTransaction *create(FDBDatabase *database) {
 }
 
 static void set_int(FDBTransaction *transaction, FDBTransactionOption option, int64_t number) {
-    must(fdb_transaction_set_option(transaction, option, (const uint8_t *)&number, sizeof number), "an option");
+    must(fdb_transaction_set_option(transaction, option, (const uint8_t *)&number, sizeof number),
+         "an option");
 }
 
 static void set_database_int(FDBDatabase *database, FDBDatabaseOption option, int64_t number) {
-    must(fdb_database_set_option(database, option, (const uint8_t *)&number, sizeof number), "an option of the database");
+    must(fdb_database_set_option(database, option, (const uint8_t *)&number, sizeof number),
+         "an option of the database");
 }
 
 static fdb_error_t get(FDBTransaction *transaction) {
@@ -52,9 +61,11 @@ static fdb_error_t write_text(FDBTransaction *transaction, void *text) {
 
 static void test_options(FDBDatabase *database) {
     static const FDBTransactionOption flags[] = {
-        FDB_TR_OPTION_PRIORITY_SYSTEM_IMMEDIATE, FDB_TR_OPTION_PRIORITY_BATCH,   FDB_TR_OPTION_CAUSAL_READ_RISKY,
-        FDB_TR_OPTION_CAUSAL_WRITE_RISKY,        FDB_TR_OPTION_READ_SYSTEM_KEYS, FDB_TR_OPTION_ACCESS_SYSTEM_KEYS,
-        FDB_TR_OPTION_READ_LOCK_AWARE,           FDB_TR_OPTION_LOCK_AWARE,       FDB_TR_OPTION_INCLUDE_PORT_IN_ADDRESS,
+        FDB_TR_OPTION_PRIORITY_SYSTEM_IMMEDIATE, FDB_TR_OPTION_PRIORITY_BATCH,
+        FDB_TR_OPTION_CAUSAL_READ_RISKY,         FDB_TR_OPTION_CAUSAL_WRITE_RISKY,
+        FDB_TR_OPTION_READ_SYSTEM_KEYS,          FDB_TR_OPTION_ACCESS_SYSTEM_KEYS,
+        FDB_TR_OPTION_READ_LOCK_AWARE,           FDB_TR_OPTION_LOCK_AWARE,
+        FDB_TR_OPTION_INCLUDE_PORT_IN_ADDRESS,
     };
     set_database_int(database, FDB_DB_OPTION_LOCATION_CACHE_SIZE, 100001);
     set_database_int(database, FDB_DB_OPTION_MAX_WATCHES, 100001);
@@ -68,7 +79,8 @@ static void test_options(FDBDatabase *database) {
     set_int(transaction, FDB_TR_OPTION_TIMEOUT, 60 * 1000);
     set_int(transaction, FDB_TR_OPTION_RETRY_LIMIT, 50);
     set_int(transaction, FDB_TR_OPTION_MAX_RETRY_DELAY, 100);
-    must(keel_wait_destroy(fdb_transaction_get(transaction, (const uint8_t *)"\xff", 1, 0)), "reading a system key");
+    must(keel_wait_destroy(fdb_transaction_get(transaction, (const uint8_t *)"\xff", 1, 0)),
+         "reading a system key");
     fdb_transaction_destroy(transaction);
 }
 
@@ -90,7 +102,8 @@ static void test_cancellation(FDBDatabase *database) {
     fdb_transaction_cancel(transaction);
     expect(get(transaction), TRANSACTION_CANCELLED, "a read after a cancel");
     expect(on_error(transaction, NOT_COMMITTED), TRANSACTION_CANCELLED, "on_error after a cancel");
-    expect(keel_wait_destroy(fdb_transaction_commit(transaction)), TRANSACTION_CANCELLED, "a commit after a cancel");
+    expect(keel_wait_destroy(fdb_transaction_commit(transaction)), TRANSACTION_CANCELLED,
+           "a commit after a cancel");
     fdb_transaction_reset(transaction);
     expect(get(transaction), 0, "a read after a reset");
     fdb_transaction_destroy(transaction);
@@ -126,7 +139,8 @@ static void test_timeouts(FDBDatabase *database) {
         error = get(transaction);
     while (!error);
     expect(error, TRANSACTION_TIMED_OUT, "a read after the timeout");
-    expect(on_error(transaction, NOT_COMMITTED), TRANSACTION_TIMED_OUT, "on_error after the timeout");
+    expect(on_error(transaction, NOT_COMMITTED), TRANSACTION_TIMED_OUT,
+           "on_error after the timeout");
     fdb_transaction_reset(transaction);
     expect(get(transaction), 0, "a read after a reset");
     fdb_transaction_destroy(transaction);
@@ -143,7 +157,8 @@ static void test_sizes(FDBDatabase *database) {
     if (size < (int64_t)sizeof text)
         fail("UNIT_TESTS: the size of %zu bytes is %lld", sizeof text, (long long)size);
     set_int(transaction, FDB_TR_OPTION_SIZE_LIMIT, 100);
-    expect(keel_wait_destroy(fdb_transaction_commit(transaction)), TRANSACTION_TOO_LARGE, "a commit beyond its size limit");
+    expect(keel_wait_destroy(fdb_transaction_commit(transaction)), TRANSACTION_TOO_LARGE,
+           "a commit beyond its size limit");
     fdb_transaction_destroy(transaction);
 }
 

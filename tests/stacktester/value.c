@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values on the stack. A value is taken apart to its last element when it comes (tuple_decode) and put together again by the layer when it goes (tuple_append), so that
- * every instruction that moves a tuple also tests both directions of the tuple layer.
+ * Values on the stack. A value is taken apart to its last element when it comes (tuple_decode) and
+ * put together again by the layer when it goes (tuple_append), so that every instruction that moves
+ * a tuple also tests both directions of the tuple layer.
  *
  * Invariants:
  *   1. Everything a value's element points to lies in the value's pool.
- *   2. An element in a pool is never `packed`: bytes have no escapes, nested tuples are arrays of elements.
- *   3. Values do not change; who wants to keep one retains it. References are not atomic: a value stays with one machine.
+ *   2. An element in a pool is never `packed`: bytes have no escapes, nested tuples are arrays of
+ * elements.
+ *   3. Values do not change; who wants to keep one retains it. References are not atomic: a value
+ * stays with one machine.
  */
 #include "value.h"
 
@@ -66,7 +69,8 @@ bool bytes_equal(keel_bytes left, keel_bytes right) {
 }
 
 bool bytes_begin_with(keel_bytes bytes, keel_bytes prefix) {
-    return bytes.length >= prefix.length && bytes_equal(KEEL_BYTES(bytes.data, prefix.length), prefix);
+    return bytes.length >= prefix.length &&
+           bytes_equal(KEEL_BYTES(bytes.data, prefix.length), prefix);
 }
 
 struct pool_block {
@@ -84,7 +88,8 @@ void *pool_take(struct pool *pool, size_t bytes) {
 keel_bytes pool_copy(struct pool *pool, keel_bytes bytes) {
     if (!bytes.length)
         return KEEL_BYTES(NULL, 0);
-    return KEEL_BYTES(memcpy(pool_take(pool, bytes.length), bytes.data, bytes.length), bytes.length);
+    return KEEL_BYTES(memcpy(pool_take(pool, bytes.length), bytes.data, bytes.length),
+                      bytes.length);
 }
 
 void pool_free(struct pool *pool) {
@@ -108,7 +113,8 @@ static keel_bytes take_bytes(const keel_element *element, struct pool *pool) {
     return KEEL_BYTES(bytes, length);
 }
 
-static fdb_error_t decode_element(const keel_element *source, struct pool *pool, keel_element *element) {
+static fdb_error_t decode_element(const keel_element *source, struct pool *pool,
+                                  keel_element *element) {
     keel_tuple_iterator nested;
     *element = *source;
     element->packed = 0;
@@ -210,8 +216,10 @@ struct value *value_error(fdb_error_t code) {
     uint8_t packed[64];
     size_t length;
     int digit_count = snprintf(digits, sizeof digits, "%d", code);
-    must(keel_tuple_pack(KEEL_TUPLE(KEEL_BYTES("ERROR", 5), KEEL_BYTES(digits, (size_t)digit_count)), packed, sizeof packed, &length),
-         "an error's tuple");
+    must(
+        keel_tuple_pack(KEEL_TUPLE(KEEL_BYTES("ERROR", 5), KEEL_BYTES(digits, (size_t)digit_count)),
+                        packed, sizeof packed, &length),
+        "an error's tuple");
     return value_bytes(KEEL_BYTES(packed, length));
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lies on a tester's stack: growing buffers, tuple elements that own their bytes, and integers of any size to subtract.
+ * What lies on a tester's stack: growing buffers, tuple elements that own their bytes, and integers
+ * of any size to subtract.
  *
- * The tester ends the process where memory or the script is bad (`fail`): it is a test, and a tester that cannot go on must exit with a code other than zero.
+ * The tester ends the process where memory or the script is bad (`fail`): it is a test, and a
+ * tester that cannot go on must exit with a code other than zero.
  */
 #ifndef STACKTESTER_VALUE_H
 #define STACKTESTER_VALUE_H
@@ -39,7 +41,8 @@ void *pool_take(struct pool *pool, size_t bytes);
 keel_bytes pool_copy(struct pool *pool, keel_bytes bytes);
 void pool_free(struct pool *pool);
 
-/* An immutable tuple element. Counted: DUP and the map of transactions share them; one thread at a time. */
+/* An immutable tuple element. Counted: DUP and the map of transactions share them; one thread at a
+ * time. */
 struct value {
     unsigned references;
     keel_element element; /* nested tuples as as_tuple, bytes without escapes */
@@ -64,7 +67,8 @@ struct value *value_concatenate(const struct value *left, const struct value *ri
 
 /* All elements that are left, deep, in the pool. */
 fdb_error_t tuple_decode(keel_tuple_iterator iterator, struct pool *pool, keel_tuple *tuple);
-/* Appends the packed tuple to the buffer. With `versionstamp`, exactly one has to be incomplete, and its offset is appended. */
+/* Appends the packed tuple to the buffer. With `versionstamp`, exactly one has to be incomplete,
+ * and its offset is appended. */
 fdb_error_t tuple_append(keel_tuple tuple, bool versionstamp, struct buffer *buffer);
 
 #endif
