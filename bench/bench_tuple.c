@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How fast tuples are packed and unpacked, and the proof that neither touches the heap: this program's malloc, calloc, realloc and free are counted
- * while it runs, and it ends with an error if they were called.
+ * How fast tuples are packed and unpacked, and the proof that neither touches the heap: this
+ * program's malloc, calloc, realloc and free are counted while it runs, and it ends with an error
+ * if they were called.
  *
  *     bench_tuple [ROUNDS]
  *
@@ -43,7 +44,8 @@ void free(void *memory) {
 
 static double now_nanoseconds(void) {
     struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now); /* nothing here waits; others on the machine do not count */
+    /* nothing here waits; others on the machine do not count */
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
@@ -57,7 +59,8 @@ static int fail(const char *what, fdb_error_t error) {
     return 1;
 }
 
-static void report(const char *name, const char *what, double nanoseconds, size_t rounds, size_t elements) {
+static void report(const char *name, const char *what, double nanoseconds, size_t rounds,
+                   size_t elements) {
     double each = nanoseconds / (double)rounds / (double)elements;
     printf("%-28s %-8s %8.1f ns per element %12.0f elements/s\n", name, what, each, 1e9 / each);
 }
@@ -80,7 +83,8 @@ static int bench_user(size_t rounds) {
     start = now_nanoseconds();
     for (size_t i = 0; i < rounds; i++) {
         keel_tuple_iterator it = keel_tuple_iterate(KEEL_BYTES(key, length));
-        if ((error = keel_tuple_next_string(&it, text, sizeof text, &text_length)) || (error = keel_tuple_next_int(&it, &id)) ||
+        if ((error = keel_tuple_next_string(&it, text, sizeof text, &text_length)) ||
+            (error = keel_tuple_next_int(&it, &id)) ||
             (error = keel_tuple_next_string(&it, text, sizeof text, &text_length)))
             return fail("unpack", error);
         use(text);
@@ -93,7 +97,9 @@ static int bench_all_types(size_t rounds) {
     static const uint8_t uuid[16] = {1}, stamp[12] = {2}, big[20] = {3};
     uint8_t key[256];
     size_t length = 0;
-    keel_tuple tuple = KEEL_TUPLE(KEEL_NIL, KEEL_BYTES("a\0b", 3), "string", KEEL_TUPLE("nested", KEEL_NIL), -5, UINT64_MAX, KEEL_BIG(big, 20, true), 1.5f, 2.5,
+    keel_tuple tuple = KEEL_TUPLE(KEEL_NIL, KEEL_BYTES("a\0b", 3), "string",
+                                  KEEL_TUPLE("nested", KEEL_NIL), -5, UINT64_MAX,
+                                  KEEL_BIG(big, 20, true), 1.5f, 2.5,
                                   KEEL_TRUE, KEEL_UUID(uuid), KEEL_VERSIONSTAMP(stamp));
     keel_element element;
     fdb_error_t error;

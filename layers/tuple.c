@@ -2,9 +2,11 @@
 /*
  * Packing tuples: values to bytes whose order is the order of the values.
  *
- * A transaction's keys are made here, before any call of the fdb_c API; nothing here calls it. Files of the tuple layer: this one writes into the
- * caller's buffer, tuple_builder.c into a growing one, tuple_iterator.c reads, tuple_element.c looks into elements, tuple_compare.c orders
- * them without packing, tuple_text.c and tuple_parse.c print and parse, tuple_utf8.c checks strings.
+ * A transaction's keys are made here, before any call of the fdb_c API; nothing here calls it.
+ * Files of the tuple layer: this one writes into the caller's buffer, tuple_builder.c into a
+ * growing one, tuple_iterator.c reads, tuple_element.c looks into elements, tuple_compare.c orders
+ * them without packing, tuple_text.c and tuple_parse.c print and parse, tuple_utf8.c checks
+ * strings.
  *
  * Format. A packed tuple is its elements one after the other, each a type code and what follows it:
  *
@@ -23,16 +25,19 @@
  *     30 16 bytes           a UUID
  *     33 12 bytes           a versionstamp; incomplete if the first ten bytes are ff
  *
- * Why it is ordered: codes order the types. A terminator 00 is below every code and every escaped byte but 00 ff, and ff is no code: so a string or nested
- * tuple sorts before its extensions, also when other elements follow it.
+ * Why it is ordered: codes order the types. A terminator 00 is below every code and every escaped
+ * byte but 00 ff, and ff is no code: so a string or nested tuple sorts before its extensions, also
+ * when other elements follow it.
  *
  * Invariants:
- *   1. Nothing is written at or beyond writer.capacity; writer.length is what a buffer without end would hold.
+ *   1. Nothing is written at or beyond writer.capacity; writer.length is what a buffer without
+ *      end would hold.
  *   2. Integers are written in their shortest form, whatever form they were given in.
  *   3. A string is written only if it is UTF-8, or came as `packed` from an iterator.
  *   4. stamp_count and stamp_position know every incomplete versionstamp written, at any depth.
  *
- * Threads: no state but the API version, an atomic. Failure: errors of the caller's values only; the buffer's content is then undefined.
+ * Threads: no state but the API version, an atomic. Failure: errors of the caller's values only;
+ * the buffer's content is then undefined.
  */
 #include <stdatomic.h>
 
@@ -47,18 +52,6 @@ KEEL_EXPORT void keel_tuple_use_api_version(int api_version) {
 }
 
 /* --- The writer --- */
-
-void tuple_put(tuple_writer *writer, const void *data, size_t length) {
-    if (writer->length <= writer->capacity && length <= writer->capacity - writer->length && length > 0)
-        memcpy(writer->data + writer->length, data, length);
-    writer->length += length;
-}
-
-void tuple_put_byte(tuple_writer *writer, uint8_t byte) {
-    if (writer->length < writer->capacity)
-        writer->data[writer->length] = byte;
-    writer->length++;
-}
 
 void tuple_put_escaped(tuple_writer *writer, keel_bytes bytes) {
     const uint8_t *next = bytes.data;
@@ -249,12 +242,13 @@ static fdb_error_t deliver(const tuple_writer *writer, size_t *length) {
     return writer->length > writer->capacity ? KEEL_ERROR_BUFFER_TOO_SMALL : 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_pack(keel_tuple tuple, uint8_t *buffer, size_t capacity, size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_pack(keel_tuple tuple, uint8_t *buffer, size_t capacity,
+                                        size_t *length) {
     return keel_tuple_pack_prefix(keel_bytes_of(NULL, 0), tuple, buffer, capacity, length);
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_pack_prefix(keel_bytes prefix, keel_tuple tuple, uint8_t *buffer, size_t capacity,
-                                               size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_pack_prefix(keel_bytes prefix, keel_tuple tuple, uint8_t *buffer,
+                                               size_t capacity, size_t *length) {
     tuple_writer writer = {.data = buffer, .capacity = capacity};
     fdb_error_t error = put_tuple(&writer, prefix, tuple);
     if (error)
@@ -264,26 +258,30 @@ KEEL_EXPORT fdb_error_t keel_tuple_pack_prefix(keel_bytes prefix, keel_tuple tup
     return deliver(&writer, length);
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_pack_versionstamp(keel_tuple tuple, uint8_t *buffer, size_t capacity,
-                                                     size_t *length) {
-    return keel_tuple_pack_versionstamp_prefix(keel_bytes_of(NULL, 0), tuple, buffer, capacity, length);
+KEEL_EXPORT fdb_error_t keel_tuple_pack_versionstamp(keel_tuple tuple, uint8_t *buffer,
+                                                     size_t capacity, size_t *length) {
+    return keel_tuple_pack_versionstamp_prefix(keel_bytes_of(NULL, 0), tuple, buffer, capacity,
+                                               length);
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_pack_versionstamp_prefix(keel_bytes prefix, keel_tuple tuple, uint8_t *buffer,
-                                                            size_t capacity, size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_pack_versionstamp_prefix(keel_bytes prefix, keel_tuple tuple,
+                                                            uint8_t *buffer, size_t capacity,
+                                                            size_t *length) {
     tuple_writer writer = {.data = buffer, .capacity = capacity};
     uint8_t offset[4];
     size_t offset_length;
     fdb_error_t error = put_tuple(&writer, prefix, tuple);
     if (!error)
-        error = tuple_stamp_offset(writer.stamp_count, writer.stamp_position, offset, &offset_length);
+        error = tuple_stamp_offset(writer.stamp_count, writer.stamp_position, offset,
+                                   &offset_length);
     if (error)
         return error;
     tuple_put(&writer, offset, offset_length);
     return deliver(&writer, length);
 }
 
-fdb_error_t tuple_stamp_offset(uint32_t stamp_count, size_t stamp_position, uint8_t offset[4], size_t *length) {
+fdb_error_t tuple_stamp_offset(uint32_t stamp_count, size_t stamp_position, uint8_t offset[4],
+                               size_t *length) {
     int api_version = atomic_load_explicit(&selected_api_version, memory_order_relaxed);
     bool four = api_version >= API_VERSION_LONG_OFFSETS;
     if (stamp_count != 1)
@@ -298,13 +296,13 @@ fdb_error_t tuple_stamp_offset(uint32_t stamp_count, size_t stamp_position, uint
 
 /* --- Ranges --- */
 
-KEEL_EXPORT fdb_error_t keel_tuple_range(keel_tuple tuple, uint8_t *begin, uint8_t *end, size_t capacity,
-                                         size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_range(keel_tuple tuple, uint8_t *begin, uint8_t *end,
+                                         size_t capacity, size_t *length) {
     return keel_tuple_range_prefix(keel_bytes_of(NULL, 0), tuple, begin, end, capacity, length);
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_range_prefix(keel_bytes prefix, keel_tuple tuple, uint8_t *begin, uint8_t *end,
-                                                size_t capacity, size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_range_prefix(keel_bytes prefix, keel_tuple tuple, uint8_t *begin,
+                                                uint8_t *end, size_t capacity, size_t *length) {
     size_t packed_length;
     fdb_error_t error = keel_tuple_pack_prefix(prefix, tuple, begin, capacity, &packed_length);
     if (error && error != KEEL_ERROR_BUFFER_TOO_SMALL)
@@ -318,7 +316,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_range_prefix(keel_bytes prefix, keel_tuple tu
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_strinc(keel_bytes prefix, uint8_t *buffer, size_t capacity, size_t *length) {
+KEEL_EXPORT fdb_error_t keel_strinc(keel_bytes prefix, uint8_t *buffer, size_t capacity,
+                                    size_t *length) {
     size_t kept = prefix.length;
     while (kept > 0 && prefix.data[kept - 1] == 0xff)
         kept--;

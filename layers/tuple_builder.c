@@ -2,15 +2,18 @@
 /*
  * A packed tuple that grows, for keys whose shape is not known when the program is compiled.
  *
- * Representation: packed bytes in `space`, or on the heap once they outgrow it (`heap` not NULL). Nested tuples need no stack: their code is written when they
- * begin, their terminator when they end, and `depth` tells whether null is 00 or 00 ff.
+ * Representation: packed bytes in `space`, or on the heap once they outgrow it (`heap` not NULL).
+ * Nested tuples need no stack: their code is written when they begin, their terminator when they
+ * end, and `depth` tells whether null is 00 or 00 ff.
  *
  * Invariants:
  *   1. length <= capacity; capacity is that of `space` or of the heap block.
- *   2. An append is whole or not at all: it is tried in the room there is, and once more after growing, since the writer (tuple.c) knows what it needs.
+ *   2. An append is whole or not at all: it is tried in the room there is, and once more after
+ *      growing, since the writer (tuple.c) knows what it needs.
  *   3. After an error nothing changes but by clear, free or init.
  *
- * A builder belongs to one thread at a time. Failure: the caller's values, or memory (1501), reported by finish.
+ * A builder belongs to one thread at a time. Failure: the caller's values, or memory (1501),
+ * reported by finish.
  */
 #include <stdlib.h>
 
@@ -71,7 +74,10 @@ static tuple_writer writer_of(keel_tuple_builder *builder) {
     return writer;
 }
 
-/* Keeps what was written. False if there was too little room for it: then there is enough now, and it has to be written again. */
+/*
+ * Keeps what was written. False if there was too little room for it: then there is enough now, and
+ * it has to be written again.
+ */
 static bool keep(keel_tuple_builder *builder, const tuple_writer *writer, fdb_error_t error) {
     if (error) {
         builder->error = error;
@@ -171,7 +177,8 @@ KEEL_EXPORT void keel_tuple_append_string(keel_tuple_builder *builder, const cha
     keel_tuple_append(builder, keel_element_of_string(string));
 }
 
-KEEL_EXPORT void keel_tuple_append_text(keel_tuple_builder *builder, const char *text, size_t length) {
+KEEL_EXPORT void keel_tuple_append_text(keel_tuple_builder *builder, const char *text,
+                                        size_t length) {
     keel_tuple_append(builder, keel_element_of_text(text, length));
 }
 
@@ -183,8 +190,8 @@ KEEL_EXPORT void keel_tuple_append_uint(keel_tuple_builder *builder, uint64_t va
     keel_tuple_append(builder, keel_element_of_uint(value));
 }
 
-KEEL_EXPORT void keel_tuple_append_big(keel_tuple_builder *builder, const uint8_t *magnitude, size_t length,
-                                       bool negative) {
+KEEL_EXPORT void keel_tuple_append_big(keel_tuple_builder *builder, const uint8_t *magnitude,
+                                       size_t length, bool negative) {
     keel_tuple_append(builder, keel_element_of_big(magnitude, length, negative));
 }
 
@@ -204,7 +211,8 @@ KEEL_EXPORT void keel_tuple_append_uuid(keel_tuple_builder *builder, const uint8
     keel_tuple_append(builder, keel_element_of_uuid(uuid));
 }
 
-KEEL_EXPORT void keel_tuple_append_versionstamp(keel_tuple_builder *builder, const uint8_t *versionstamp) {
+KEEL_EXPORT void keel_tuple_append_versionstamp(keel_tuple_builder *builder,
+                                                const uint8_t *versionstamp) {
     keel_tuple_append(builder, keel_element_of_versionstamp(versionstamp));
 }
 
@@ -218,7 +226,8 @@ KEEL_EXPORT void keel_tuple_append_tuple(keel_tuple_builder *builder, keel_tuple
 
 /* --- Finishing --- */
 
-KEEL_EXPORT fdb_error_t keel_tuple_builder_finish_any(keel_tuple_builder *builder, keel_bytes *packed) {
+KEEL_EXPORT fdb_error_t keel_tuple_builder_finish_any(keel_tuple_builder *builder,
+                                                      keel_bytes *packed) {
     if (builder->error)
         return builder->error;
     if (builder->depth > 0)
@@ -234,13 +243,15 @@ KEEL_EXPORT fdb_error_t keel_tuple_builder_finish(keel_tuple_builder *builder, k
 }
 
 /* The position goes behind the bytes without becoming part of them. */
-KEEL_EXPORT fdb_error_t keel_tuple_builder_finish_versionstamp(keel_tuple_builder *builder, keel_bytes *packed) {
+KEEL_EXPORT fdb_error_t keel_tuple_builder_finish_versionstamp(keel_tuple_builder *builder,
+                                                               keel_bytes *packed) {
     uint8_t offset[4];
     size_t offset_length;
     keel_bytes tuple;
     fdb_error_t error = keel_tuple_builder_finish_any(builder, &tuple);
     if (!error)
-        error = tuple_stamp_offset(builder->stamp_count, builder->stamp_position, offset, &offset_length);
+        error = tuple_stamp_offset(builder->stamp_count, builder->stamp_position, offset,
+                                   &offset_length);
     if (!error && !reserve(builder, builder->length + sizeof offset))
         error = builder->error;
     if (error)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of elements and tuples without packing them: the same as that of their packed bytes (a test compares the two over random tuples).
+ * The order of elements and tuples without packing them: the same as that of their packed bytes (a
+ * test compares the two over random tuples).
  *
- * First the types, in the order of their codes, where all integers are one type and both booleans are; then the values. Bytes are compared as they would
- * be unescaped, integers by sign, length and magnitude, floats by the order of their turned bits. Two nested tuples are compared element by element: where
- * both lie packed in keys, in lockstep without recursion, since their depths are equal as long as no difference was found; where one is
- * an array of the caller's, by recursion, which goes as deep as the caller's arrays do.
+ * First the types, in the order of their codes, where all integers are one type and both booleans
+ * are; then the values. Bytes are compared as they would be unescaped, integers by sign, length and
+ * magnitude, floats by the order of their turned bits. Two nested tuples are compared element by
+ * element: where both lie packed in keys, in lockstep without recursion, since their depths are
+ * equal as long as no difference was found; where one is an array of the caller's, by recursion,
+ * which goes as deep as the caller's arrays do.
  *
- * No state, any thread. It cannot fail: a `packed` element that is malformed is taken as ending there.
+ * No state, any thread. It cannot fail: a `packed` element that is malformed is taken as ending
+ * there.
  */
 #include "tuple_private.h"
 
@@ -102,7 +106,10 @@ static int rank(keel_type type) {
 
 /* --- Nested tuples --- */
 
-/* Where a token stands between two tuples equal so far: an end sorts before any element, a begin among elements as its code. */
+/*
+ * Where a token stands between two tuples equal so far: an end sorts before any element, a begin
+ * among elements as its code.
+ */
 static int token_rank(tuple_token token, const keel_element *element) {
     if (token == TOKEN_FINISH || token == TOKEN_END)
         return -1;

@@ -2,9 +2,11 @@
 /*
  * Looking into elements, whether a program made them or an iterator found them.
  *
- * An element that an iterator found points into the key (`packed`). Two kinds of it need a transformation to be read: bytes and strings with 00 ff for
- * 00, and big negative integers, whose bits are flipped (`escaped`). Integers come in three types; tuple_integer makes one of them: sign, and the shortest
- * magnitude under a mask that undoes the flipping, so that nothing is copied to compare or to pack.
+ * An element that an iterator found points into the key (`packed`). Two kinds of it need a
+ * transformation to be read: bytes and strings with 00 ff for 00, and big negative integers, whose
+ * bits are flipped (`escaped`). Integers come in three types; tuple_integer makes one of them:
+ * sign, and the shortest magnitude under a mask that undoes the flipping, so that nothing is copied
+ * to compare or to pack.
  *
  * No state, any thread. Wrong types are errors, never assertions: elements are the caller's.
  */
@@ -127,7 +129,8 @@ static size_t unescaped_length(keel_bytes bytes) {
     return length;
 }
 
-static fdb_error_t copy_bytes(const keel_element *element, uint8_t *buffer, size_t capacity, size_t *length) {
+static fdb_error_t copy_bytes(const keel_element *element, uint8_t *buffer, size_t capacity,
+                              size_t *length) {
     keel_bytes bytes = element->value.as_bytes;
     size_t needed = element->escaped ? unescaped_length(bytes) : bytes.length;
     *length = needed;
@@ -146,8 +149,8 @@ static fdb_error_t copy_bytes(const keel_element *element, uint8_t *buffer, size
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_element_copy(const keel_element *element, uint8_t *buffer, size_t capacity,
-                                          size_t *length) {
+KEEL_EXPORT fdb_error_t keel_element_copy(const keel_element *element, uint8_t *buffer,
+                                          size_t capacity, size_t *length) {
     tuple_integer integer;
     if (has_bytes(element))
         return copy_bytes(element, buffer, capacity, length);
@@ -161,7 +164,9 @@ KEEL_EXPORT fdb_error_t keel_element_copy(const keel_element *element, uint8_t *
     return 0;
 }
 
-/* A NUL is never part of a longer code point: so the pieces between escapes are judged one by one. */
+/*
+ * A NUL is never part of a longer code point: so the pieces between escapes are judged one by one.
+ */
 KEEL_EXPORT bool keel_element_is_utf8(const keel_element *element) {
     keel_bytes bytes = element->value.as_bytes;
     if (element->type != KEEL_TYPE_STRING)
@@ -214,7 +219,8 @@ KEEL_EXPORT bool keel_tuple_has_incomplete(keel_tuple tuple) {
     return false;
 }
 
-KEEL_EXPORT fdb_error_t keel_element_iterate(const keel_element *element, keel_tuple_iterator *nested) {
+KEEL_EXPORT fdb_error_t keel_element_iterate(const keel_element *element,
+                                             keel_tuple_iterator *nested) {
     if (element->type != KEEL_TYPE_NESTED || !element->packed)
         return KEEL_ERROR_TUPLE_TYPE;
     *nested = keel_tuple_iterate(element->value.as_bytes);

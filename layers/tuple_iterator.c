@@ -2,15 +2,19 @@
 /*
  * Unpacking: an iterator over the bytes of a key, which it trusts in nothing.
  *
- * Keys come from the database and may have been written by anyone. decode reads one element that is not a nested tuple; tuple_step adds the brackets of
- * nested tuples, counting their depth instead of recursing, so that a key of nothing but brackets costs no stack; keel_tuple_next runs through a
- * nested tuple to its end and returns it whole. The format is described in tuple.c.
+ * Keys come from the database and may have been written by anyone. decode reads one element that is
+ * not a nested tuple; tuple_step adds the brackets of nested tuples, counting their depth instead
+ * of recursing, so that a key of nothing but brackets costs no stack; keel_tuple_next runs through
+ * a nested tuple to its end and returns it whole. The format is described in tuple.c.
  *
  * Invariants:
- *   1. No byte at or beyond iterator.length is read, whatever the bytes are: every read is preceded by a comparison with what is left.
- *   2. position <= length. After an error it is the byte that is wrong, or length if bytes are missing, and `error` makes that last.
- *   3. An element that is returned is well-formed to its depths: others (packing, comparing, printing) may take its escapes for granted only so far as they
- *      cannot read too much if it was forged.
+ *   1. No byte at or beyond iterator.length is read, whatever the bytes are: every read is
+ *      preceded by a comparison with what is left.
+ *   2. position <= length. After an error it is the byte that is wrong, or length if bytes are
+ *      missing, and `error` makes that last.
+ *   3. An element that is returned is well-formed to its depths: others (packing, comparing,
+ *      printing) may take its escapes for granted only so far as they cannot read too much if it
+ *      was forged.
  *
  * Any thread; one at a time for one iterator.
  */
@@ -50,13 +54,15 @@ static const uint8_t *take(keel_tuple_iterator *iterator, size_t count) {
     return bytes;
 }
 
-static fdb_error_t decode_bytes(keel_tuple_iterator *iterator, keel_type type, keel_element *element) {
+static fdb_error_t decode_bytes(keel_tuple_iterator *iterator, keel_type type,
+                                keel_element *element) {
     size_t begin = iterator->position, search = begin;
     const uint8_t *data = iterator->data;
     *element = keel_element_of_type_(type);
     element->packed = 1;
     for (;;) {
-        const uint8_t *zero = search < iterator->length ? memchr(data + search, 0, iterator->length - search) : NULL;
+        size_t left = iterator->length - search;
+        const uint8_t *zero = left > 0 ? memchr(data + search, 0, left) : NULL;
         if (!zero)
             return malformed(iterator, iterator->length);
         size_t end = (size_t)(zero - data);
@@ -79,7 +85,8 @@ static uint64_t big_endian(const uint8_t *bytes, size_t length, uint8_t mask) {
 }
 
 /* An integer of `length` bytes of magnitude, as the smallest type that holds it. */
-static fdb_error_t decode_integer(keel_tuple_iterator *iterator, size_t length, bool negative, keel_element *element) {
+static fdb_error_t decode_integer(keel_tuple_iterator *iterator, size_t length, bool negative,
+                                  keel_element *element) {
     const uint8_t *bytes = take(iterator, length);
     uint8_t mask = negative ? 0xff : 0;
     if (!bytes)
@@ -103,7 +110,8 @@ static fdb_error_t decode_integer(keel_tuple_iterator *iterator, size_t length, 
     return 0;
 }
 
-static fdb_error_t decode_big_integer(keel_tuple_iterator *iterator, bool negative, keel_element *element) {
+static fdb_error_t decode_big_integer(keel_tuple_iterator *iterator, bool negative,
+                                      keel_element *element) {
     const uint8_t *length = take(iterator, 1);
     if (!length)
         return iterator->error;
@@ -171,7 +179,8 @@ static fdb_error_t decode(keel_tuple_iterator *iterator, keel_element *element) 
 
 /* --- Steps --- */
 
-fdb_error_t tuple_step(keel_tuple_iterator *iterator, size_t *depth, tuple_token *token, keel_element *element) {
+fdb_error_t tuple_step(keel_tuple_iterator *iterator, size_t *depth, tuple_token *token,
+                       keel_element *element) {
     size_t position = iterator->position;
     if (iterator->error)
         return iterator->error;
@@ -220,7 +229,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next(keel_tuple_iterator *iterator, keel_elem
                 return error;
         found = keel_element_of_type_(KEEL_TYPE_NESTED);
         found.packed = 1;
-        found.value.as_bytes = keel_bytes_of(iterator->data + begin, iterator->position - 1 - begin);
+        found.value.as_bytes = keel_bytes_of(iterator->data + begin,
+                                             iterator->position - 1 - begin);
     }
     *element = found;
     return 0;
@@ -237,7 +247,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_skip(keel_tuple_iterator *iterator, size_t co
 /* --- The next element as a C value --- */
 
 /* The next element on a copy of the iterator, which the caller takes over once it has its value. */
-static fdb_error_t peek(keel_tuple_iterator *iterator, keel_tuple_iterator *ahead, keel_element *element) {
+static fdb_error_t peek(keel_tuple_iterator *iterator, keel_tuple_iterator *ahead,
+                        keel_element *element) {
     *ahead = *iterator;
     fdb_error_t error = keel_tuple_next(ahead, element);
     if (error)
@@ -245,8 +256,8 @@ static fdb_error_t peek(keel_tuple_iterator *iterator, keel_tuple_iterator *ahea
     return error;
 }
 
-static fdb_error_t peek_type(keel_tuple_iterator *iterator, keel_type type, keel_tuple_iterator *ahead,
-                             keel_element *element) {
+static fdb_error_t peek_type(keel_tuple_iterator *iterator, keel_type type,
+                             keel_tuple_iterator *ahead, keel_element *element) {
     fdb_error_t error = peek(iterator, ahead, element);
     if (!error && element->type != type)
         error = KEEL_ERROR_TUPLE_TYPE;
@@ -317,7 +328,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next_bool(keel_tuple_iterator *iterator, bool
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_next_uuid(keel_tuple_iterator *iterator, uint8_t uuid[KEEL_UUID_LENGTH]) {
+KEEL_EXPORT fdb_error_t keel_tuple_next_uuid(keel_tuple_iterator *iterator,
+                                             uint8_t uuid[KEEL_UUID_LENGTH]) {
     keel_tuple_iterator ahead;
     keel_element element;
     fdb_error_t error = peek_type(iterator, KEEL_TYPE_UUID, &ahead, &element);
@@ -328,8 +340,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next_uuid(keel_tuple_iterator *iterator, uint
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_next_versionstamp(keel_tuple_iterator *iterator,
-                                                     uint8_t versionstamp[KEEL_VERSIONSTAMP_LENGTH]) {
+KEEL_EXPORT fdb_error_t keel_tuple_next_versionstamp(
+    keel_tuple_iterator *iterator, uint8_t versionstamp[KEEL_VERSIONSTAMP_LENGTH]) {
     keel_tuple_iterator ahead;
     keel_element element;
     fdb_error_t error = peek_type(iterator, KEEL_TYPE_VERSIONSTAMP, &ahead, &element);
@@ -340,8 +352,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next_versionstamp(keel_tuple_iterator *iterat
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_next_bytes(keel_tuple_iterator *iterator, uint8_t *buffer, size_t capacity,
-                                              size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_next_bytes(keel_tuple_iterator *iterator, uint8_t *buffer,
+                                              size_t capacity, size_t *length) {
     keel_tuple_iterator ahead;
     keel_element element;
     fdb_error_t error = peek_type(iterator, KEEL_TYPE_BYTES, &ahead, &element);
@@ -352,8 +364,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next_bytes(keel_tuple_iterator *iterator, uin
     return error;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_next_string(keel_tuple_iterator *iterator, char *buffer, size_t capacity,
-                                               size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_next_string(keel_tuple_iterator *iterator, char *buffer,
+                                               size_t capacity, size_t *length) {
     keel_tuple_iterator ahead;
     keel_element element;
     size_t room = capacity > 0 ? capacity - 1 : 0;
@@ -369,7 +381,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_next_string(keel_tuple_iterator *iterator, ch
     return 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_next_nested(keel_tuple_iterator *iterator, keel_tuple_iterator *nested) {
+KEEL_EXPORT fdb_error_t keel_tuple_next_nested(keel_tuple_iterator *iterator,
+                                               keel_tuple_iterator *nested) {
     keel_tuple_iterator ahead;
     keel_element element;
     fdb_error_t error = peek_type(iterator, KEEL_TYPE_NESTED, &ahead, &element);
@@ -394,8 +407,8 @@ KEEL_EXPORT fdb_error_t keel_tuple_check(keel_bytes packed, size_t *offset) {
     return error;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_unpack(keel_bytes packed, keel_element *elements, size_t capacity, size_t *count,
-                                          size_t *offset) {
+KEEL_EXPORT fdb_error_t keel_tuple_unpack(keel_bytes packed, keel_element *elements,
+                                          size_t capacity, size_t *count, size_t *offset) {
     keel_tuple_iterator iterator = keel_tuple_iterate(packed);
     keel_element element;
     size_t found = 0;

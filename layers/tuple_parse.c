@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parsing the text of a tuple into packed bytes. The syntax is in keel/tuple.h, printing in tuple_text.c.
+ * Parsing the text of a tuple into packed bytes. The syntax is in keel/tuple.h, printing in
+ * tuple_text.c.
  *
- * A parser over text of a given length, without recursion and without memory: elements are written (tuple.c) as they are read, and nested tuples need no more
- * than their depth. Words (null, inf, uuid, …) are runs of letters; numbers are scanned here and handed to strtod with the point of the locale, which
- * is found by printing a half.
+ * A parser over text of a given length, without recursion and without memory: elements are written
+ * (tuple.c) as they are read, and nested tuples need no more than their depth. Words (null, inf,
+ * uuid, …) are runs of letters; numbers are scanned here and handed to strtod with the point of the
+ * locale, which is found by printing a half.
  *
  * Invariants:
- *   1. position <= length; every character is read behind a comparison with length: the text needs no NUL.
+ *   1. position <= length; every character is read behind a comparison with length: the text
+ *      needs no NUL.
  *   2. After an error, position is where the text stops making sense.
  *
  * Any thread; no state.
@@ -134,7 +137,8 @@ static fdb_error_t parse_code_point(tuple_parser *parser) {
         point = point << 4 | (uint32_t)value;
         parser->position++;
     }
-    if (digits == 0 || point > 0x10ffff || (point >= 0xd800 && point < 0xe000) || !accept(parser, '}'))
+    if (digits == 0 || point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ||
+        !accept(parser, '}'))
         return KEEL_ERROR_TUPLE_TEXT;
     put_code_point(parser, point);
     return 0;
@@ -212,7 +216,8 @@ static fdb_error_t parse_integer(tuple_parser *parser, size_t digits, bool negat
         if (!add_digit(magnitude, &length, peek_at(parser, i) - '0'))
             return KEEL_ERROR_INTEGER_TOO_LARGE;
     parser->position += digits;
-    return put_element(parser, keel_element_of_big(magnitude + sizeof magnitude - length, length, negative));
+    return put_element(parser, keel_element_of_big(magnitude + sizeof magnitude - length, length,
+                                                   negative));
 }
 
 /* The locale's decimal point: what stands between the digits of 0.5. */
@@ -225,7 +230,8 @@ static size_t decimal_point(char point[WORD_MAX]) {
 }
 
 /* A copy for strtod, with the locale's point. */
-static bool copy_number(const tuple_parser *parser, size_t length, bool negative, char number[NUMBER_MAX]) {
+static bool copy_number(const tuple_parser *parser, size_t length, bool negative,
+                        char number[NUMBER_MAX]) {
     char point[WORD_MAX];
     size_t point_length = decimal_point(point), to = 0;
     if (length + point_length + 2 > NUMBER_MAX)
@@ -255,7 +261,8 @@ static fdb_error_t parse_floating(tuple_parser *parser, size_t length, bool nega
     if (is_float ? single - single != 0 : value - value != 0) /* beyond the largest */
         return KEEL_ERROR_TUPLE_TEXT;
     parser->position += length + is_float;
-    return put_element(parser, is_float ? keel_element_of_float(single) : keel_element_of_double(value));
+    return put_element(parser, is_float ? keel_element_of_float(single)
+                       : keel_element_of_double(value));
 }
 
 /* digits [. digits] [e [sign] digits] [f]; with digits only, an integer. */
@@ -277,7 +284,8 @@ static fdb_error_t parse_number(tuple_parser *parser, bool negative) {
 
 /* --- Words --- */
 
-static fdb_error_t put_float_bits(tuple_parser *parser, bool negative, uint64_t mantissa, bool is_float) {
+static fdb_error_t put_float_bits(tuple_parser *parser, bool negative, uint64_t mantissa,
+                                  bool is_float) {
     keel_element element = keel_element_of_type_(is_float ? KEEL_TYPE_FLOAT : KEEL_TYPE_DOUBLE);
     uint32_t single = (uint32_t)negative << 31 | UINT32_C(0xff) << 23 | (uint32_t)mantissa;
     uint64_t bits = (uint64_t)negative << 63 | UINT64_C(0x7ff) << 52 | mantissa;
@@ -320,7 +328,8 @@ static fdb_error_t parse_uuid(tuple_parser *parser) {
 }
 
 /* The user version and the closing parenthesis. */
-static fdb_error_t parse_user_version(tuple_parser *parser, uint8_t stamp[KEEL_VERSIONSTAMP_LENGTH]) {
+static fdb_error_t parse_user_version(tuple_parser *parser,
+                                      uint8_t stamp[KEEL_VERSIONSTAMP_LENGTH]) {
     unsigned user = 0;
     if (!is_digit(peek(parser)))
         return KEEL_ERROR_TUPLE_TEXT;
@@ -401,7 +410,10 @@ static fdb_error_t parse_scalar(tuple_parser *parser) {
     return is_digit(peek(parser)) ? parse_number(parser, negative) : parse_word(parser, negative);
 }
 
-/* Parentheses that close, and the comma behind an element: then another element or a parenthesis may follow. */
+/*
+ * Parentheses that close, and the comma behind an element: then another element or a parenthesis
+ * may follow.
+ */
 static fdb_error_t parse_after_element(tuple_parser *parser) {
     for (;;) {
         skip_space(parser);
@@ -447,9 +459,10 @@ static fdb_error_t parse_tuple(tuple_parser *parser) {
     return error || parser->position == parser->length ? error : KEEL_ERROR_TUPLE_TEXT;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_parse(const char *text, size_t text_length, uint8_t *buffer, size_t capacity,
-                                         size_t *length, size_t *offset) {
-    tuple_parser parser = {.text = text, .length = text_length, .writer = {.data = buffer, .capacity = capacity}};
+KEEL_EXPORT fdb_error_t keel_tuple_parse(const char *text, size_t text_length, uint8_t *buffer,
+                                         size_t capacity, size_t *length, size_t *offset) {
+    tuple_parser parser = {.text = text, .length = text_length,
+                           .writer = {.data = buffer, .capacity = capacity}};
     fdb_error_t error = parse_tuple(&parser);
     if (error) {
         if (offset)

@@ -29,8 +29,8 @@ enum tuple_code {
 /* --- tuple.c: writing --- */
 
 /*
- * Counts what is written and keeps what fits. length > capacity says how much room was missing; nothing is written from the first piece on that
- * did not fit.
+ * Counts what is written and keeps what fits. length > capacity says how much room was missing;
+ * nothing is written from the first piece on that did not fit.
  */
 typedef struct tuple_writer {
     uint8_t *data;
@@ -40,17 +40,32 @@ typedef struct tuple_writer {
     uint32_t stamp_count;
 } tuple_writer;
 
-void tuple_put(tuple_writer *writer, const void *data, size_t length);
-void tuple_put_byte(tuple_writer *writer, uint8_t byte);
+static inline void tuple_put(tuple_writer *writer, const void *data, size_t length) {
+    bool fits = writer->length <= writer->capacity && length <= writer->capacity - writer->length;
+    if (fits && length > 0)
+        memcpy(writer->data + writer->length, data, length);
+    writer->length += length;
+}
+
+static inline void tuple_put_byte(tuple_writer *writer, uint8_t byte) {
+    if (writer->length < writer->capacity)
+        writer->data[writer->length] = byte;
+    writer->length++;
+}
+
 /* Bytes with 00 ff for each 00, without code and terminator. */
 void tuple_put_escaped(tuple_writer *writer, keel_bytes bytes);
-/* One element; `nested` is whether it stands inside a nested tuple. After an error the writer is of no use. */
+/*
+ * One element; `nested` is whether it stands inside a nested tuple. After an error the writer is of
+ * no use.
+ */
 fdb_error_t tuple_put_element(tuple_writer *writer, const keel_element *element, bool nested);
 /* The elements of packed bytes. */
 fdb_error_t tuple_put_packed(tuple_writer *writer, keel_bytes packed, bool nested);
 
 /* The position of the only incomplete versionstamp as the API version wants it. *length 2 or 4. */
-fdb_error_t tuple_stamp_offset(uint32_t stamp_count, size_t stamp_position, uint8_t offset[4], size_t *length);
+fdb_error_t tuple_stamp_offset(uint32_t stamp_count, size_t stamp_position, uint8_t offset[4],
+                               size_t *length);
 
 /* --- tuple_iterator.c: reading --- */
 
@@ -62,14 +77,18 @@ typedef enum tuple_token {
 } tuple_token;
 
 /*
- * The next piece of packed bytes, stepping into nested tuples; *depth counts those and begins at 0. So a walk over any depth needs no recursion.
- * Errors as keel_tuple_next.
+ * The next piece of packed bytes, stepping into nested tuples; *depth counts those and begins at 0.
+ * So a walk over any depth needs no recursion. Errors as keel_tuple_next.
  */
-fdb_error_t tuple_step(keel_tuple_iterator *iterator, size_t *depth, tuple_token *token, keel_element *element);
+fdb_error_t tuple_step(keel_tuple_iterator *iterator, size_t *depth, tuple_token *token,
+                       keel_element *element);
 
 /* --- tuple_element.c: looking into elements --- */
 
-/* An integer of any type: sign and shortest magnitude, each byte to be taken ^ mask. `bytes` may point into the struct itself. */
+/*
+ * An integer of any type: sign and shortest magnitude, each byte to be taken ^ mask. `bytes` may
+ * point into the struct itself.
+ */
 typedef struct tuple_integer {
     int sign;
     uint8_t mask;

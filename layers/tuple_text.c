@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Printing tuples as text that tuple_parse.c reads back into the same bytes. The syntax is in keel/tuple.h.
+ * Printing tuples as text that tuple_parse.c reads back into the same bytes. The syntax is in
+ * keel/tuple.h.
  *
- * For people: the shell, logs, tests. Nothing here is on the path of a transaction, so it is written to be short, not fast. A text is written like a packed
- * tuple is (tuple_writer counts what does not fit); packed bytes are walked without recursion.
+ * For people: the shell, logs, tests. Nothing here is on the path of a transaction, so it is
+ * written to be short, not fast. A text is written like a packed tuple is (tuple_writer counts what
+ * does not fit); packed bytes are walked without recursion.
  *
- * Floats are printed with the fewest significant digits that read back to the same bits, found by trying. printf and strtod know the locale: the point is
- * put in by hand here and taken out again there. Big integers are divided by 10^9 until nothing is left.
+ * Floats are printed with the fewest significant digits that read back to the same bits, found by
+ * trying. printf and strtod know the locale: the point is put in by hand here and taken out again
+ * there. Big integers are divided by 10^9 until nothing is left.
  *
- * Invariant: the text holds no control characters and is UTF-8, whatever the bytes were. Any thread.
+ * Invariant: the text holds no control characters and is UTF-8, whatever the bytes were. Any
+ * thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +148,10 @@ static bool is_number_character(char c) {
     return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == 'e';
 }
 
-/* Writes a number of printf's, with a point for whatever the locale has, and .0 where nothing tells it from an integer. */
+/*
+ * Writes a number of printf's, with a point for whatever the locale has, and .0 where nothing tells
+ * it from an integer.
+ */
 static void put_number(tuple_writer *writer, const char *text) {
     bool is_plain = true;
     for (const char *c = text; *c; c++) {
@@ -172,7 +179,8 @@ static void put_finite(tuple_writer *writer, const keel_element *element) {
 }
 
 /* An infinity or NaN by its bits; `quiet` is the mantissa that needs no mention. */
-static void put_special(tuple_writer *writer, bool negative, uint64_t mantissa, uint64_t quiet, bool is_float) {
+static void put_special(tuple_writer *writer, bool negative, uint64_t mantissa, uint64_t quiet,
+                        bool is_float) {
     char text[FLOAT_TEXT_MAX];
     const char *suffix = is_float ? "f" : "";
     const char *sign = negative ? "-" : "";
@@ -200,7 +208,8 @@ static void put_double(tuple_writer *writer, const keel_element *element) {
     uint64_t bits;
     memcpy(&bits, &element->value.as_double, sizeof bits);
     if ((bits >> 52 & 0x7ff) == 0x7ff)
-        put_special(writer, bits >> 63, bits & UINT64_C(0xfffffffffffff), UINT64_C(0x8000000000000), false);
+        put_special(writer, bits >> 63, bits & UINT64_C(0xfffffffffffff), UINT64_C(0x8000000000000),
+                    false);
     else
         put_finite(writer, element);
 }
@@ -317,14 +326,15 @@ static fdb_error_t deliver(tuple_writer *writer, size_t *length) {
     return writer->length > writer->capacity ? KEEL_ERROR_BUFFER_TOO_SMALL : 0;
 }
 
-KEEL_EXPORT fdb_error_t keel_tuple_print(keel_bytes packed, char *buffer, size_t capacity, size_t *length) {
+KEEL_EXPORT fdb_error_t keel_tuple_print(keel_bytes packed, char *buffer, size_t capacity,
+                                         size_t *length) {
     tuple_writer writer = {.data = (uint8_t *)buffer, .capacity = capacity};
     fdb_error_t error = put_packed(&writer, keel_tuple_iterate(packed));
     return error ? error : deliver(&writer, length);
 }
 
-KEEL_EXPORT fdb_error_t keel_element_print(const keel_element *element, char *buffer, size_t capacity,
-                                           size_t *length) {
+KEEL_EXPORT fdb_error_t keel_element_print(const keel_element *element, char *buffer,
+                                           size_t capacity, size_t *length) {
     tuple_writer writer = {.data = (uint8_t *)buffer, .capacity = capacity};
     fdb_error_t error = put_element(&writer, element);
     return error ? error : deliver(&writer, length);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UTF-8 as the Unicode standard has it well-formed: no surrogates, no overlong forms, nothing beyond U+10FFFF.
+ * UTF-8 as the Unicode standard has it well-formed: no surrogates, no overlong forms, nothing
+ * beyond U+10FFFF.
  *
- * Every string of every key passes here when it is packed, so ASCII goes eight bytes at a time. What the second byte of a sequence may be depends on the first:
+ * Every string of every key passes here when it is packed, so ASCII goes eight bytes at a time.
+ * What the second byte of a sequence may be depends on the first:
  *
  *     first    c2..df  e0      e1..ec  ed      ee ef   f0      f1..f3  f4
  *     second   80..bf  a0..bf  80..bf  80..9f  80..bf  90..bf  80..bf  80..8f
@@ -57,6 +59,10 @@ bool tuple_utf8_valid(keel_bytes bytes) {
                 position += sizeof eight;
                 continue;
             }
+        }
+        if (bytes.data[position] < 0x80) {
+            position++;
+            continue;
         }
         size_t step = tuple_utf8_next(bytes.data + position, bytes.length - position);
         if (step == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * KEEL_MAP(f, a, b, …) is `f(a), f(b), …` and KEEL_COUNT(a, b, …) is how many there are, for 0 to 32 arguments: what KEEL_TUPLE and KEEL_PATH are made
- * of. Plain C11 preprocessor, no extension. More than 32 arguments name the limit in the compiler's message. Names with a trailing underscore
+ * KEEL_MAP(f, a, b, …) is `f(a), f(b), …` and KEEL_COUNT(a, b, …) is how many there are, for 0 to
+ * 32 arguments: what KEEL_TUPLE and KEEL_PATH are made of. Plain C11 preprocessor, no extension.
+ * More than 32 arguments name the limit in the compiler's message. Names with a trailing underscore
  * are internal.
  */
 #ifndef KEEL_MAP_H
@@ -34,8 +35,8 @@
     1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0))
 
 /*
- * Is the list empty? It is if it has no comma, does not become one with a comma when something is put before it or behind it alone, but does
- * when both are.
+ * Is the list empty? It is if it has no comma, does not become one with a comma when something is
+ * put before it or behind it alone, but does when both are.
  */
 #define KEEL_COMMA_(...) ,
 #define KEEL_EMPTY_(...) \

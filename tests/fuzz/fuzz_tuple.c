@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fuzzing the tuple layer: any bytes, taken as a packed tuple and as a text. Whatever they are, nothing is read beyond them (run it with the address sanitizer), errors have
- * offsets inside, and what is accepted reads back to itself.
+ * Fuzzing the tuple layer: any bytes, taken as a packed tuple and as a text. Whatever they are,
+ * nothing is read beyond them (run it with the address sanitizer), errors have offsets inside, and
+ * what is accepted reads back to itself.
  *
- *     clang -fsanitize=fuzzer,address,undefined -g -Iinclude -Ilayers -Itests/layers tests/fuzz/fuzz_tuple.c layers/tuple*.c -o fuzz_tuple && ./fuzz_tuple
+ *     clang -fsanitize=fuzzer,address,undefined -g -Iinclude -Ilayers -Itests/layers \
+ *         tests/fuzz/fuzz_tuple.c layers/tuple*.c -o fuzz_tuple && ./fuzz_tuple
  *
- * Without libFuzzer (-DKEEL_FUZZ_STANDALONE) it is a program that feeds itself random, mutated and spliced tuples and texts, the same ones every time unless
- * KEEL_SEED says otherwise; KEEL_ROUNDS of them. Or it takes files as arguments, to repeat what the fuzzer found.
+ * Without libFuzzer (-DKEEL_FUZZ_STANDALONE) it is a program that feeds itself random, mutated and
+ * spliced tuples and texts, the same ones every time unless KEEL_SEED says otherwise; KEEL_ROUNDS
+ * of them. Or it takes files as arguments, to repeat what the fuzzer found.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +60,8 @@ static size_t iterate(keel_tuple_iterator it, int depth, size_t length) {
         CHECK(keel_element_compare(&element, &element) == 0);
         (void)keel_element_is_utf8(&element);
         fdb_error_t copied = keel_element_copy(&element, copy, sizeof copy, &copy_length);
-        CHECK(copied == 0 || copied == KEEL_ERROR_TUPLE_TYPE || copied == KEEL_ERROR_BUFFER_TOO_SMALL);
+        CHECK(copied == 0 || copied == KEEL_ERROR_TUPLE_TYPE ||
+              copied == KEEL_ERROR_BUFFER_TOO_SMALL);
         if (depth > 0 && keel_element_iterate(&element, &nested) == 0)
             iterate(nested, depth - 1, element.value.as_bytes.length);
     }
@@ -67,7 +71,8 @@ static size_t iterate(keel_tuple_iterator it, int depth, size_t length) {
 }
 
 static void as_packed(keel_bytes bytes) {
-    size_t offset = SIZE_MAX, count = iterate(keel_tuple_iterate(bytes), 3, bytes.length), text_length;
+    size_t offset = SIZE_MAX, count = iterate(keel_tuple_iterate(bytes), 3, bytes.length),
+        text_length;
     fdb_error_t error = keel_tuple_check(bytes, &offset);
     if (error) {
         CHECK(error == KEEL_ERROR_TUPLE_MALFORMED && offset <= bytes.length);
@@ -155,7 +160,9 @@ static size_t make_input(tuple_random *random, uint8_t *input) {
 
 /* A few changes: a byte, a cut, a piece twice. */
 static size_t mutate(tuple_random *random, uint8_t *input, size_t length) {
-    static const uint8_t interesting[] = {0x00, 0xff, 0x05, 0x01, 0x02, 0x0b, 0x1d, 0x33, '(', ')', '"', '\\', ',', '0', 'e', 'f', '-'};
+    static const uint8_t interesting[] =
+        {0x00, 0xff, 0x05, 0x01, 0x02, 0x0b, 0x1d, 0x33, '(', ')', '"', '\\', ',', '0', 'e', 'f',
+         '-'};
     for (size_t changes = 1 + tuple_random_below(random, 4); changes > 0 && length > 0; changes--) {
         size_t at = tuple_random_below(random, length), piece;
         switch (tuple_random_below(random, 4)) {
@@ -203,7 +210,8 @@ int main(int argument_count, char **arguments) {
     }
     random.state = tuple_random_seed();
     random.with_incomplete = true;
-    fprintf(stderr, "seed %llu; again with KEEL_SEED=%llu\n", (unsigned long long)random.state, (unsigned long long)random.state);
+    fprintf(stderr, "seed %llu; again with KEEL_SEED=%llu\n", (unsigned long long)random.state,
+            (unsigned long long)random.state);
     for (size_t round = 0; round < rounds; round++) {
         size_t length = make_input(&random, input);
         feed(input, length);

@@ -22,7 +22,8 @@ static void test_prefixes(void **state) {
     assert_bytes(keel_subspace_prefix(&raw), "\xfe", 1);
     assert_int_equal(keel_subspace_tuple(KEEL_TUPLE("a", 1), &tuple), 0);
     assert_bytes(keel_subspace_prefix(&tuple), "\x02" "a\0\x15\x01", 5);
-    assert_int_equal(keel_subspace_raw_tuple(KEEL_BYTES("\xfe", 1), KEEL_TUPLE(KEEL_NIL), &both), 0);
+    assert_int_equal(keel_subspace_raw_tuple(KEEL_BYTES("\xfe", 1), KEEL_TUPLE(KEEL_NIL), &both),
+                     0);
     assert_bytes(keel_subspace_prefix(&both), "\xfe\0", 2);
     assert_int_equal(keel_subspace_nested(&tuple, KEEL_TUPLE(2), &nested), 0);
     assert_bytes(keel_subspace_prefix(&nested), "\x02" "a\0\x15\x01\x15\x02", 7);
@@ -38,8 +39,10 @@ static void test_errors_leave_it(void **state) {
     (void)state;
     memset(large, 'x', sizeof large);
     assert_int_equal(keel_subspace_raw(KEEL_BYTES("keep", 4), &subspace), 0);
-    assert_int_equal(keel_subspace_raw(KEEL_BYTES(large, sizeof large), &subspace), KEEL_ERROR_BUFFER_TOO_SMALL);
-    assert_int_equal(keel_subspace_tuple(KEEL_TUPLE(KEEL_INCOMPLETE(1)), &subspace), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
+    assert_int_equal(keel_subspace_raw(KEEL_BYTES(large, sizeof large), &subspace),
+                     KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_subspace_tuple(KEEL_TUPLE(KEEL_INCOMPLETE(1)), &subspace),
+                     KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
     assert_int_equal(keel_subspace_tuple(KEEL_TUPLE("\xff"), &subspace), KEEL_ERROR_NOT_UTF8);
     assert_bytes(keel_subspace_prefix(&subspace), "keep", 4);
     assert_int_equal(keel_subspace_raw(KEEL_BYTES(large, KEEL_SUBSPACE_PREFIX_MAX), &subspace), 0);
@@ -55,7 +58,8 @@ static void test_keys(void **state) {
     (void)state;
     assert_int_equal(keel_subspace_tuple(KEEL_TUPLE("u"), &users), 0);
     assert_int_equal(keel_subspace_tuple(KEEL_TUPLE("v"), &others), 0);
-    assert_int_equal(keel_subspace_pack(&users, KEEL_TUPLE(5), key, 4, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_subspace_pack(&users, KEEL_TUPLE(5), key, 4, &length),
+                     KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 5);
     assert_int_equal(keel_subspace_pack(&users, KEEL_TUPLE(5), key, sizeof key, &length), 0);
     assert_bytes(keel_bytes_of(key, length), "\x02u\0\x15\x05", 5);
@@ -63,7 +67,8 @@ static void test_keys(void **state) {
     assert_true(keel_subspace_contains(&users, keel_subspace_prefix(&users)));
     assert_false(keel_subspace_contains(&users, keel_bytes_of(key, 2)));
     assert_false(keel_subspace_contains(&others, keel_bytes_of(key, length)));
-    assert_int_equal(keel_subspace_unpack(&others, keel_bytes_of(key, length), &it), KEEL_ERROR_NOT_IN_SUBSPACE);
+    assert_int_equal(keel_subspace_unpack(&others, keel_bytes_of(key, length), &it),
+                     KEEL_ERROR_NOT_IN_SUBSPACE);
     assert_int_equal(keel_subspace_unpack(&users, keel_bytes_of(key, length), &it), 0);
     assert_int_equal(it.position, 3);
     assert_int_equal(keel_tuple_next_int(&it, &id), 0);
@@ -72,9 +77,12 @@ static void test_keys(void **state) {
     assert_int_equal(keel_subspace_unpack(&users, KEEL_BYTES("\x02u\0\xff", 4), &it), 0);
     assert_int_equal(keel_tuple_next_int(&it, &id), KEEL_ERROR_TUPLE_MALFORMED);
     assert_int_equal(it.position, 3); /* in the key */
-    assert_int_equal(keel_subspace_pack_versionstamp(&users, KEEL_TUPLE(KEEL_INCOMPLETE(7)), key, sizeof key, &length), 0);
-    assert_bytes(keel_bytes_of(key, length), "\x02u\0\x33\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\x07\x04\0\0\0", 20);
-    assert_int_equal(keel_subspace_pack_versionstamp(&users, KEEL_TUPLE(1), key, sizeof key, &length), KEEL_ERROR_NO_VERSIONSTAMP);
+    assert_int_equal(keel_subspace_pack_versionstamp(&users, KEEL_TUPLE(KEEL_INCOMPLETE(7)), key,
+                                                     sizeof key, &length), 0);
+    assert_bytes(keel_bytes_of(key, length),
+                 "\x02u\0\x33\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\0\x07\x04\0\0\0", 20);
+    assert_int_equal(keel_subspace_pack_versionstamp(&users, KEEL_TUPLE(1), key, sizeof key,
+                                                     &length), KEEL_ERROR_NO_VERSIONSTAMP);
 }
 
 static void test_ranges(void **state) {
@@ -90,7 +98,8 @@ static void test_ranges(void **state) {
     assert_int_equal(keel_subspace_range(&subspace, KEEL_TUPLE(1), &range), 0);
     assert_bytes(keel_bytes_of(range.begin, range.begin_length), "s\x15\x01\0", 4);
     assert_bytes(keel_bytes_of(range.end, range.end_length), "s\x15\x01\xff", 4);
-    assert_int_equal(keel_subspace_range_into(&subspace, KEEL_TUPLE(1), begin, end, 3, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_subspace_range_into(&subspace, KEEL_TUPLE(1), begin, end, 3, &length),
+                     KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 4);
     assert_int_equal(keel_subspace_range_into(&subspace, KEEL_TUPLE(1), begin, end, 4, &length), 0);
     assert_bytes(keel_bytes_of(end, length), "s\x15\x01\xff", 4);

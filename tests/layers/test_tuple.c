@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tuple layer, case by case: the bytes of every type (from the format's specification and the published test data of the Java and Go bindings), how C values become
- * elements, versionstamps, the builder, the iterator, malformed bytes, ranges, order and the text form. test_tuple_random.c has the properties that
- * hold for all tuples.
+ * The tuple layer, case by case: the bytes of every type (from the format's specification and the
+ * published test data of the Java and Go bindings), how C values become elements, versionstamps,
+ * the builder, the iterator, malformed bytes, ranges, order and the text form. test_tuple_random.c
+ * has the properties that hold for all tuples.
  */
 #include <locale.h>
 #include <math.h>
@@ -148,18 +149,22 @@ static void test_vectors(void **state) {
         keel_bytes built;
         keel_tuple_builder builder;
         size_t length, count, text_length;
-        assert_int_equal(keel_tuple_parse(vectors[i].text, strlen(vectors[i].text), packed, sizeof packed, &length, NULL), 0);
+        assert_int_equal(keel_tuple_parse(vectors[i].text, strlen(vectors[i].text), packed,
+                                          sizeof packed, &length, NULL), 0);
         assert_hex(keel_bytes_of(packed, length), vectors[i].hex);
-        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text, &text_length), 0);
+        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text,
+                                          &text_length), 0);
         assert_string_equal(text, vectors[i].text);
         assert_int_equal(text_length, strlen(text));
-        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), elements, 32, &count, NULL), 0);
+        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), elements, 32, &count,
+                                           NULL), 0);
         keel_tuple_builder_init(&builder);
         keel_tuple_append_all(&builder, keel_tuple_of(elements, count));
         assert_int_equal(keel_tuple_builder_finish_any(&builder, &built), 0);
         assert_hex(built, vectors[i].hex);
         if (!keel_tuple_has_incomplete(keel_tuple_of(elements, count))) {
-            assert_int_equal(keel_tuple_pack(keel_tuple_of(elements, count), repacked, sizeof repacked, &length), 0);
+            assert_int_equal(keel_tuple_pack(keel_tuple_of(elements, count), repacked,
+                                             sizeof repacked, &length), 0);
             assert_hex(keel_bytes_of(repacked, length), vectors[i].hex);
         }
         keel_tuple_builder_free(&builder);
@@ -177,12 +182,14 @@ static void test_integer_limits(void **state) {
     magnitude[0] = 0;
     for (int negative = 0; negative < 2; negative++) {
         keel_element big = KEEL_BIG(magnitude, 256, negative); /* a leading zero */
-        assert_int_equal(keel_tuple_pack(keel_tuple_of(&big, 1), packed, sizeof packed, &length), 0);
+        assert_int_equal(keel_tuple_pack(keel_tuple_of(&big, 1), packed, sizeof packed, &length),
+                         0);
         assert_int_equal(length, 257);
         assert_int_equal(packed[0], negative ? 0x0b : 0x1d);
         assert_int_equal(packed[1], negative ? 0x00 : 0xff);
         assert_int_equal(packed[2], negative ? 0x00 : 0xff);
-        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text, &text_length), 0);
+        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text,
+                                          &text_length), 0);
         assert_int_equal(text_length, 615 + 2 + (size_t)negative);
         keel_tuple_iterator it = keel_tuple_iterate(keel_bytes_of(packed, length));
         assert_int_equal(keel_tuple_next(&it, &element), 0);
@@ -193,7 +200,8 @@ static void test_integer_limits(void **state) {
         assert_memory_equal(copy, magnitude + 1, 255);
         text[text_length - 1] = '9'; /* ten times as large */
         text[text_length] = ')';
-        assert_int_equal(keel_tuple_parse(text, text_length + 1, packed, sizeof packed, &length, &offset),
+        assert_int_equal(keel_tuple_parse(text, text_length + 1, packed, sizeof packed, &length,
+                                          &offset),
                          KEEL_ERROR_INTEGER_TOO_LARGE);
         big = KEEL_BIG(magnitude, 257, negative);
         assert_refused(keel_tuple_of(&big, 1), KEEL_ERROR_INTEGER_TOO_LARGE);
@@ -202,20 +210,28 @@ static void test_integer_limits(void **state) {
 
 /* Encodings that are longer than needed are read: 2^64-1 as some write it, and worse. */
 static void test_long_integers(void **state) {
-    static const char *const longer[] = {"1d08ffffffffffffffff", "0bf70000000000000000", "16002a",         "12ffd5",
-                                         "1d00",                 "0bff",                 "1d0a00000000000000000001", "1500"};
-    static const char *const values[] = {"(18446744073709551615)", "(-18446744073709551615)", "(42)", "(-42)", "(0)", "(0)", "(1)", "(0)"};
+    static const char *const longer[] =
+        {"1d08ffffffffffffffff", "0bf70000000000000000", "16002a",         "12ffd5",
+                                         "1d00",                 "0bff",
+                                         "1d0a00000000000000000001", "1500"};
+    static const char *const values[] =
+        {"(18446744073709551615)", "(-18446744073709551615)", "(42)", "(-42)", "(0)", "(0)", "(1)",
+         "(0)"};
     (void)state;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         uint8_t packed[32], shortest[32];
         char text[64];
         keel_element element;
         size_t length = from_hex(longer[i], packed), text_length, count, shortest_length;
-        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text, &text_length), 0);
+        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text,
+                                          &text_length), 0);
         assert_string_equal(text, values[i]);
-        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), &element, 1, &count, NULL), 0);
-        assert_int_equal(keel_tuple_parse(text, text_length, shortest, sizeof shortest, &shortest_length, NULL), 0);
-        assert_int_equal(keel_tuple_pack(keel_tuple_of(&element, 1), packed, sizeof packed, &length), 0);
+        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), &element, 1, &count,
+                                           NULL), 0);
+        assert_int_equal(keel_tuple_parse(text, text_length, shortest, sizeof shortest,
+                                          &shortest_length, NULL), 0);
+        assert_int_equal(keel_tuple_pack(keel_tuple_of(&element, 1), packed, sizeof packed,
+                                         &length), 0);
         assert_int_equal(length, shortest_length);
         assert_memory_equal(packed, shortest, length);
     }
@@ -233,24 +249,37 @@ static void test_generic(void **state) {
     (void)state;
     assert_packs(KEEL_TUPLE(), "");
     assert_packs(KEEL_TUPLE("users", 123456, "email"), "027573657273001701e24002656d61696c00");
-    assert_packs(KEEL_TUPLE((char)1, (signed char)-1, (unsigned char)255, (short)-2, (unsigned short)65535), "150113fe15ff13fd16ffff");
-    assert_packs(KEEL_TUPLE(3, 4u, -5l, 6ul, -7ll, 8ull, (size_t)9, const_int), "15031504 13fa1506 13f815081509 1507");
+    assert_packs(KEEL_TUPLE((char)1, (signed char)-1, (unsigned char)255, (short)-2,
+                            (unsigned short)65535), "150113fe15ff13fd16ffff");
+    assert_packs(KEEL_TUPLE(3, 4u, -5l, 6ul, -7ll, 8ull, (size_t)9, const_int),
+                 "15031504 13fa1506 13f815081509 1507");
     assert_packs(KEEL_TUPLE(INT64_MIN, UINT64_MAX), "0c7fffffffffffffff 1cffffffffffffffff");
     assert_packs(KEEL_TUPLE(1.0f, 1.0), "20bf800000 21bff0000000000000");
-    assert_packs(KEEL_TUPLE((bool)true, (bool)0, KEEL_BOOL(1 == 1), KEEL_TRUE, KEEL_FALSE), "2726272726");
-    assert_packs(KEEL_TUPLE(constant, array, null, KEEL_TEXT("x\0y", 3)), "026100 026200 00 027800ff7900");
+    assert_packs(KEEL_TUPLE((bool)true, (bool)0, KEEL_BOOL(1 == 1), KEEL_TRUE, KEEL_FALSE),
+                 "2726272726");
+    assert_packs(KEEL_TUPLE(constant, array, null, KEEL_TEXT("x\0y", 3)),
+                 "026100 026200 00 027800ff7900");
     assert_packs(KEEL_TUPLE(KEEL_BYTES("\0\x01", 2), KEEL_NIL), "0100ff0100 00");
-    assert_packs(KEEL_TUPLE(KEEL_UUID(uuid), KEEL_VERSIONSTAMP(stamp)), "3001000000000000000000000000000000 33020000000000000000000000");
-    assert_packs(KEEL_TUPLE(KEEL_NEST("a", KEEL_NEST()), KEEL_TUPLE(1, KEEL_TUPLE(KEEL_NIL))), "05026100050000 051501 0500ff0000");
-    assert_packs(KEEL_TUPLE(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1),
+    assert_packs(KEEL_TUPLE(KEEL_UUID(uuid), KEEL_VERSIONSTAMP(stamp)),
+                 "3001000000000000000000000000000000 33020000000000000000000000");
+    assert_packs(KEEL_TUPLE(KEEL_NEST("a", KEEL_NEST()), KEEL_TUPLE(1, KEEL_TUPLE(KEEL_NIL))),
+                 "05026100050000 051501 0500ff0000");
+    assert_packs(KEEL_TUPLE(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                            0, 0, 0, 0, 0, 0, 0, 1),
                  "14141414141414141414141414141414141414141414141414141414141414 1501");
 }
 
 static void test_utf8(void **state) {
-    static const char *const good[] = {"", "plain ascii, longer than eight", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf",
-                                       "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"};
-    static const char *const bad[] = {"\x80", "12345678\xff", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                                      "\xed\xa0\xbd\xed\xb4\xa5", "\xe4\xb8", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"};
+    static const char *const good[] =
+        {"", "plain ascii, longer than eight", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80",
+         "\xed\x9f\xbf",
+                                       "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80",
+                                       "\xf4\x8f\xbf\xbf"};
+    static const char *const bad[] =
+        {"\x80", "12345678\xff", "\xc0\x80", "\xc1\xbf", "\xc2", "\xc2\x41", "\xe0\x9f\xbf",
+         "\xed\xa0\x80",
+                                      "\xed\xa0\xbd\xed\xb4\xa5", "\xe4\xb8", "\xf0\x8f\xbf\xbf",
+                                      "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"};
     uint8_t buffer[64];
     size_t length;
     (void)state;
@@ -277,7 +306,9 @@ static void test_buffers(void **state) {
     for (size_t capacity = 0; capacity < 24; capacity++) {
         size_t length = 0;
         uint8_t *exact = malloc(capacity ? capacity : 1);
-        fdb_error_t error = keel_tuple_pack_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE("users", 123456, "a\0b", KEEL_TUPLE(KEEL_NIL)),
+        fdb_error_t error = keel_tuple_pack_prefix(KEEL_BYTES("p", 1),
+                                                   KEEL_TUPLE("users", 123456, "a\0b",
+                                                              KEEL_TUPLE(KEEL_NIL)),
                                                    capacity ? exact : NULL, capacity, &length);
         assert_int_equal(length, 19);
         assert_int_equal(error, capacity < 19 ? KEEL_ERROR_BUFFER_TOO_SMALL : 0);
@@ -298,38 +329,58 @@ static void test_buffers(void **state) {
 
 /* --- Versionstamps --- */
 
-static void test_versionstamps(void **state) {
+static void assert_stamps(const char *prefix, keel_tuple tuple, const char *hex) {
     uint8_t buffer[SPACE];
-    const uint8_t complete[12] = {1, 2, 3};
-    keel_bytes prefix = KEEL_BYTES("pre", 3);
+    size_t length;
+    assert_int_equal(keel_tuple_pack_versionstamp_prefix(keel_bytes_of_string(prefix), tuple,
+                                                         buffer, sizeof buffer, &length), 0);
+    assert_hex(keel_bytes_of(buffer, length), hex);
+}
+
+static void assert_no_stamp(keel_tuple tuple, fdb_error_t error) {
+    uint8_t buffer[SPACE];
+    size_t length;
+    assert_int_equal(keel_tuple_pack_versionstamp(tuple, buffer, sizeof buffer, &length), error);
+}
+
+static void test_versionstamps(void **state) {
+    static const uint8_t complete[12] = {1, 2, 3};
+    keel_element open = KEEL_INCOMPLETE(1), done = KEEL_VERSIONSTAMP(complete);
+    uint8_t buffer[64];
     size_t length;
     (void)state;
-    assert_refused(KEEL_TUPLE(KEEL_INCOMPLETE(1)), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
-    assert_refused(KEEL_TUPLE(1, KEEL_TUPLE(KEEL_INCOMPLETE(1))), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE("a", KEEL_INCOMPLETE(0x0102)), buffer, sizeof buffer, &length), 0);
-    assert_hex(keel_bytes_of(buffer, length), "026100 33ffffffffffffffffffff0102 04000000");
-    assert_int_equal(keel_tuple_pack_versionstamp_prefix(prefix, KEEL_TUPLE("a", KEEL_TUPLE(KEEL_NIL, KEEL_INCOMPLETE(3)), KEEL_VERSIONSTAMP(complete)),
-                                                         buffer, sizeof buffer, &length), 0);
-    assert_hex(keel_bytes_of(buffer, length),
-               "707265 026100 05 00ff 33ffffffffffffffffffff0003 00 33010203000000000000000000 0a000000");
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE("a", KEEL_VERSIONSTAMP(complete)), buffer, sizeof buffer, &length),
-                     KEEL_ERROR_NO_VERSIONSTAMP);
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE(KEEL_INCOMPLETE(1), 3, KEEL_INCOMPLETE(1)), buffer, sizeof buffer, &length),
-                     KEEL_ERROR_MANY_VERSIONSTAMPS);
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE(KEEL_TUPLE(KEEL_INCOMPLETE(1)), KEEL_TUPLE(KEEL_INCOMPLETE(1))), buffer,
-                                                  sizeof buffer, &length), KEEL_ERROR_MANY_VERSIONSTAMPS);
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE(KEEL_INCOMPLETE(1)), buffer, 16, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
-    assert_int_equal(length, 17);
-    assert_true(keel_tuple_has_incomplete(KEEL_TUPLE(1, KEEL_TUPLE(KEEL_TUPLE(KEEL_INCOMPLETE(1))))));
-    assert_false(keel_tuple_has_incomplete(KEEL_TUPLE(1, KEEL_TUPLE(KEEL_TUPLE(KEEL_VERSIONSTAMP(complete))))));
-    keel_tuple_use_api_version(510);
-    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE(KEEL_INCOMPLETE(9)), buffer, sizeof buffer, &length), 0);
-    assert_hex(keel_bytes_of(buffer, length), "33ffffffffffffffffffff0009 0100");
-    uint8_t *far = calloc(1, 65536 + 20);
-    assert_int_equal(keel_tuple_pack_versionstamp_prefix(keel_bytes_of(far, 65535), KEEL_TUPLE(KEEL_INCOMPLETE(9)), NULL, 0, &length), KEEL_ERROR_ARGUMENT);
-    keel_tuple_use_api_version(740);
-    assert_int_equal(keel_tuple_pack_versionstamp_prefix(keel_bytes_of(far, 65535), KEEL_TUPLE(KEEL_INCOMPLETE(9)), NULL, 0, &length),
+    assert_refused(KEEL_TUPLE(open), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
+    assert_refused(KEEL_TUPLE(1, KEEL_TUPLE(open)), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
+    assert_stamps("", KEEL_TUPLE("a", KEEL_INCOMPLETE(0x0102)),
+                  "026100 33ffffffffffffffffffff0102 04000000");
+    assert_stamps("pre", KEEL_TUPLE("a", KEEL_TUPLE(KEEL_NIL, KEEL_INCOMPLETE(3)), done),
+                  "707265 026100 05 00ff 33ffffffffffffffffffff0003 00 "
+                  "33010203000000000000000000 0a000000");
+    assert_no_stamp(KEEL_TUPLE("a", done), KEEL_ERROR_NO_VERSIONSTAMP);
+    assert_no_stamp(KEEL_TUPLE(open, 3, open), KEEL_ERROR_MANY_VERSIONSTAMPS);
+    assert_no_stamp(KEEL_TUPLE(KEEL_TUPLE(open), KEEL_TUPLE(open)), KEEL_ERROR_MANY_VERSIONSTAMPS);
+    assert_int_equal(keel_tuple_pack_versionstamp(KEEL_TUPLE(open), buffer, 16, &length),
                      KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(length, 17);
+    assert_true(keel_tuple_has_incomplete(KEEL_TUPLE(1, KEEL_TUPLE(KEEL_TUPLE(open)))));
+    assert_false(keel_tuple_has_incomplete(KEEL_TUPLE(1, KEEL_TUPLE(KEEL_TUPLE(done)))));
+}
+
+/* Two bytes of position before API version 520, four since. */
+static void test_offset_lengths(void **state) {
+    uint8_t *far = calloc(1, 65535);
+    keel_bytes prefix = keel_bytes_of(far, 65535);
+    keel_element stamp = KEEL_INCOMPLETE(9);
+    size_t length;
+    (void)state;
+    keel_tuple_use_api_version(510);
+    assert_stamps("", KEEL_TUPLE(stamp), "33ffffffffffffffffffff0009 0100");
+    assert_int_equal(keel_tuple_pack_versionstamp_prefix(prefix, KEEL_TUPLE(stamp), NULL, 0,
+                                                         &length), KEEL_ERROR_ARGUMENT);
+    keel_tuple_use_api_version(740);
+    assert_int_equal(keel_tuple_pack_versionstamp_prefix(prefix, KEEL_TUPLE(stamp), NULL, 0,
+                                                         &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(length, 65535 + 13 + 4);
     free(far);
 }
 
@@ -341,11 +392,14 @@ static void test_packed_versionstamp(void **state) {
     (void)state;
     const char *text = "((\"a\", (incomplete(5))))";
     assert_int_equal(keel_tuple_parse(text, strlen(text), packed, sizeof packed, &length, NULL), 0);
-    assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), &element, 1, &count, NULL), 0);
+    assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, length), &element, 1, &count, NULL),
+                     0);
     assert_true(keel_tuple_has_incomplete(keel_tuple_of(&element, 1)));
     assert_refused(keel_tuple_of(&element, 1), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
-    assert_int_equal(keel_tuple_pack_versionstamp(keel_tuple_of(&element, 1), buffer, sizeof buffer, &length), 0);
-    assert_hex(keel_bytes_of(buffer, length), "05 026100 05 33ffffffffffffffffffff0005 00 00 06000000");
+    assert_int_equal(keel_tuple_pack_versionstamp(keel_tuple_of(&element, 1), buffer, sizeof buffer,
+                                                  &length), 0);
+    assert_hex(keel_bytes_of(buffer, length),
+               "05 026100 05 33ffffffffffffffffffff0005 00 00 06000000");
 }
 
 /* --- The builder --- */
@@ -379,24 +433,28 @@ static void test_builder(void **state) {
     keel_tuple_append_tuple(&builder, KEEL_TUPLE(1));
     KEEL_APPEND(&builder, "generic");
     assert_int_equal(keel_tuple_builder_finish(&builder, &packed), 0);
-    assert_hex(packed, "15 00 0100ff00 027300 027400ff00 13fe 1501 13f8 20bf800000 21bff0000000000000 27 "
+    assert_hex(packed,
+               "15 00 0100ff00 027300 027400ff00 13fe 1501 13f8 20bf800000 21bff0000000000000 27 "
                        "05 00ff 0500 00ff 0500 1501 00 05150100 0267656e6572696300");
     keel_tuple_append_uuid(&builder, uuid);
     keel_tuple_append_versionstamp(&builder, stamp);
-    assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed), KEEL_ERROR_NO_VERSIONSTAMP);
+    assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed),
+                     KEEL_ERROR_NO_VERSIONSTAMP);
     assert_int_equal(keel_tuple_builder_finish(&builder, &packed), 0);
     keel_tuple_builder_clear(&builder);
     keel_tuple_append_begin(&builder);
     keel_tuple_append_incomplete(&builder, 1);
     keel_tuple_append_end(&builder);
-    assert_int_equal(keel_tuple_builder_finish(&builder, &packed), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
+    assert_int_equal(keel_tuple_builder_finish(&builder, &packed),
+                     KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
     assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed), 0);
     assert_hex(packed, "05 33ffffffffffffffffffff0001 00 02000000");
     keel_tuple_append_int(&builder, 1); /* goes on */
     assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed), 0);
     assert_hex(packed, "05 33ffffffffffffffffffff0001 00 1501 02000000");
     keel_tuple_append_incomplete(&builder, 1);
-    assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed), KEEL_ERROR_MANY_VERSIONSTAMPS);
+    assert_int_equal(keel_tuple_builder_finish_versionstamp(&builder, &packed),
+                     KEEL_ERROR_MANY_VERSIONSTAMPS);
     keel_tuple_builder_free(&builder);
 }
 
@@ -423,7 +481,10 @@ static void test_builder_errors(void **state) {
     keel_tuple_builder_free(&builder);
 }
 
-/* Far beyond the inline space, and a copy of a builder before it is outgrown is as good as the original. */
+/*
+ * Far beyond the inline space, and a copy of a builder before it is outgrown is as good as the
+ * original.
+ */
 static void test_builder_grows(void **state) {
     keel_tuple_builder builder, moved;
     keel_bytes packed;
@@ -464,12 +525,16 @@ static void test_getters(void **state) {
     size_t length;
     keel_tuple_iterator it, nested;
     (void)state;
-    assert_int_equal(keel_tuple_pack(KEEL_TUPLE("a", KEEL_TEXT("b\0c", 3), KEEL_BYTES("\0\0", 2), -5, UINT64_MAX, 1.5f, 2.5, KEEL_TRUE, KEEL_NIL,
-                                                KEEL_UUID(given_uuid), KEEL_VERSIONSTAMP(given_stamp), KEEL_TUPLE(KEEL_NIL, 7)),
+    assert_int_equal(keel_tuple_pack(KEEL_TUPLE("a", KEEL_TEXT("b\0c", 3), KEEL_BYTES("\0\0", 2),
+                                                -5, UINT64_MAX, 1.5f, 2.5, KEEL_TRUE, KEEL_NIL,
+                                                KEEL_UUID(given_uuid),
+                                                KEEL_VERSIONSTAMP(given_stamp),
+                                                        KEEL_TUPLE(KEEL_NIL, 7)),
                                      packed, sizeof packed, &length), 0);
     it = keel_tuple_iterate(keel_bytes_of(packed, length));
     assert_int_equal(keel_tuple_next_int(&it, &number), KEEL_ERROR_TUPLE_TYPE);
-    assert_int_equal(keel_tuple_next_bytes(&it, bytes, sizeof bytes, &length), KEEL_ERROR_TUPLE_TYPE);
+    assert_int_equal(keel_tuple_next_bytes(&it, bytes, sizeof bytes, &length),
+                     KEEL_ERROR_TUPLE_TYPE);
     assert_int_equal(keel_tuple_next_string(&it, text, 1, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 1);
     assert_int_equal(keel_tuple_next_string(&it, text, 2, &length), 0);
@@ -517,9 +582,11 @@ static void test_no_copy(void **state) {
     keel_element elements[2];
     size_t count;
     (void)state;
-    assert_int_equal(keel_tuple_unpack(keel_bytes_of(key, sizeof key), elements, 1, &count, NULL), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_tuple_unpack(keel_bytes_of(key, sizeof key), elements, 1, &count, NULL),
+                     KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(count, 2);
-    assert_int_equal(keel_tuple_unpack(keel_bytes_of(key, sizeof key), elements, 2, &count, NULL), 0);
+    assert_int_equal(keel_tuple_unpack(keel_bytes_of(key, sizeof key), elements, 2, &count, NULL),
+                     0);
     assert_ptr_equal(elements[0].value.as_bytes.data, key + 1);
     assert_int_equal(elements[0].value.as_bytes.length, 2);
     assert_int_equal(elements[0].escaped, 0);
@@ -532,11 +599,16 @@ static void test_malformed(void **state) {
         const char *hex;
         size_t offset;
     } cases[] = {
-        {"01deadc0de", 5}, {"01dead00ffc0de", 7}, {"0268656c6c6f", 6}, {"0268656c00ff6c6f", 8}, {"050268656c6c6f00", 8},
-        {"050268656c6c6f0000ff02746865726500", 17}, {"1601", 2}, {"1201", 2}, {"1d090102030405060708", 10}, {"0bf60102030405060708", 10},
-        {"1d", 1}, {"0b", 1}, {"20010203", 4}, {"2101020304050607", 8}, {"300102030405060708090a0b0c0d0e", 15},
-        {"330102030405060708090a0b", 12}, {"ff", 0}, {"00ff", 1}, {"1501 03", 2}, {"04", 0}, {"06", 0}, {"0a", 0}, {"1e", 0},
-        {"1f", 0}, {"22", 0}, {"25", 0}, {"28", 0}, {"31", 0}, {"32", 0}, {"34", 0}, {"40", 0}, {"0500ff", 3}, {"05ff00", 1}, {"0505000500", 5},
+        {"01deadc0de", 5}, {"01dead00ffc0de", 7}, {"0268656c6c6f", 6}, {"0268656c00ff6c6f", 8},
+            {"050268656c6c6f00", 8},
+        {"050268656c6c6f0000ff02746865726500", 17}, {"1601", 2}, {"1201", 2},
+        {"1d090102030405060708", 10}, {"0bf60102030405060708", 10},
+        {"1d", 1}, {"0b", 1}, {"20010203", 4}, {"2101020304050607", 8},
+        {"300102030405060708090a0b0c0d0e", 15},
+        {"330102030405060708090a0b", 12}, {"ff", 0}, {"00ff", 1}, {"1501 03", 2}, {"04", 0},
+        {"06", 0}, {"0a", 0}, {"1e", 0},
+        {"1f", 0}, {"22", 0}, {"25", 0}, {"28", 0}, {"31", 0}, {"32", 0}, {"34", 0}, {"40", 0},
+        {"0500ff", 3}, {"05ff00", 1}, {"0505000500", 5},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -559,9 +631,11 @@ static void test_malformed(void **state) {
         assert_int_equal(keel_tuple_skip(&it, 1), KEEL_ERROR_TUPLE_MALFORMED);
         assert_int_equal(it.position, cases[i].offset);
         assert_false(keel_tuple_at_end(&it));
-        assert_int_equal(keel_tuple_print(packed, text, sizeof text, &text_length), KEEL_ERROR_TUPLE_MALFORMED);
+        assert_int_equal(keel_tuple_print(packed, text, sizeof text, &text_length),
+                         KEEL_ERROR_TUPLE_MALFORMED);
         assert_int_equal(text_length, 7);
-        assert_int_equal(keel_tuple_unpack(packed, elements, 4, &count, &offset), KEEL_ERROR_TUPLE_MALFORMED);
+        assert_int_equal(keel_tuple_unpack(packed, elements, 4, &count, &offset),
+                         KEEL_ERROR_TUPLE_MALFORMED);
         assert_int_equal(count, 7);
         assert_int_equal(offset, cases[i].offset);
         free(exact);
@@ -578,12 +652,14 @@ static void test_deep(void **state) {
     (void)state;
     memset(packed, 0x05, DEPTH);
     memset(packed + DEPTH, 0x00, DEPTH);
-    assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, 2 * DEPTH), &element, 1, &count, NULL), 0);
+    assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed, 2 * DEPTH), &element, 1, &count, NULL),
+                     0);
     assert_int_equal(keel_element_compare(&element, &element), 0);
     assert_false(keel_tuple_has_incomplete(keel_tuple_of(&element, 1)));
     assert_int_equal(keel_tuple_pack(keel_tuple_of(&element, 1), parsed, 2 * DEPTH, &length), 0);
     assert_memory_equal(packed, parsed, 2 * DEPTH);
-    assert_int_equal(keel_tuple_print(keel_bytes_of(packed, 2 * DEPTH), text, 2 * DEPTH + 3, &length), 0);
+    assert_int_equal(keel_tuple_print(keel_bytes_of(packed, 2 * DEPTH), text, 2 * DEPTH + 3,
+                                      &length), 0);
     assert_int_equal(length, 2 * DEPTH + 2);
     assert_int_equal(keel_tuple_parse(text, length, parsed, 2 * DEPTH, &length, NULL), 0);
     assert_memory_equal(packed, parsed, 2 * DEPTH);
@@ -604,13 +680,17 @@ static void test_ranges(void **state) {
     assert_int_equal(keel_tuple_range(KEEL_TUPLE(), begin, end, 1, &length), 0);
     assert_hex(keel_bytes_of(begin, length), "00");
     assert_hex(keel_bytes_of(end, length), "ff");
-    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 3, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 3,
+                                             &length), KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 4);
-    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 2, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 2,
+                                             &length), KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 4);
-    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 4, &length), 0);
+    assert_int_equal(keel_tuple_range_prefix(KEEL_BYTES("p", 1), KEEL_TUPLE(1), begin, end, 4,
+                                             &length), 0);
     assert_hex(keel_bytes_of(end, length), "701501ff");
-    assert_int_equal(keel_tuple_range(KEEL_TUPLE(KEEL_INCOMPLETE(1)), begin, end, 64, &length), KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
+    assert_int_equal(keel_tuple_range(KEEL_TUPLE(KEEL_INCOMPLETE(1)), begin, end, 64, &length),
+                     KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
 }
 
 static void test_strinc(void **state) {
@@ -618,11 +698,13 @@ static void test_strinc(void **state) {
     size_t length = 5;
     (void)state;
     assert_int_equal(keel_strinc(KEEL_BYTES("", 0), buffer, 8, &length), KEEL_ERROR_NO_SUCCESSOR);
-    assert_int_equal(keel_strinc(KEEL_BYTES("\xff\xff", 2), buffer, 8, &length), KEEL_ERROR_NO_SUCCESSOR);
+    assert_int_equal(keel_strinc(KEEL_BYTES("\xff\xff", 2), buffer, 8, &length),
+                     KEEL_ERROR_NO_SUCCESSOR);
     assert_int_equal(length, 5);
     assert_int_equal(keel_strinc(KEEL_BYTES("a\xff\xff", 3), buffer, 8, &length), 0);
     assert_hex(keel_bytes_of(buffer, length), "62");
-    assert_int_equal(keel_strinc(KEEL_BYTES("\0\0", 2), buffer, 1, &length), KEEL_ERROR_BUFFER_TOO_SMALL);
+    assert_int_equal(keel_strinc(KEEL_BYTES("\0\0", 2), buffer, 1, &length),
+                     KEEL_ERROR_BUFFER_TOO_SMALL);
     assert_int_equal(length, 2);
     memcpy(buffer, "ab\xff", 3);
     assert_int_equal(keel_strinc(keel_bytes_of(buffer, 3), buffer, 8, &length), 0);
@@ -632,28 +714,41 @@ static void test_strinc(void **state) {
 /* Each is below the next. */
 static void test_order(void **state) {
     static const char *const ordered[] = {
-        "()", "(null)", "(null, null)", "(0x)", "(0x00)", "(0x0000)", "(0x0001)", "(0x00ff)", "(0x01)", "(\"\")", "(\"\\x00\")",
-        "(\"\\x00a\")", "(\"a\")", "(\"a\", null)", "(\"a\", 0x)", "(\"a\\x00\")", "(\"b\")", "(())", "((), null)", "((null))", "((null, null))",
-        "((0x))", "((\"\"))", "(((null)))", "((1))", "((1), 0)", "((1, 2))", "(-18446744073709551617)", "(-18446744073709551616)",
-        "(-18446744073709551615)", "(-9223372036854775809)", "(-9223372036854775808)", "(-256)", "(-255)", "(-1)", "(0)", "(1)", "(255)", "(256)",
-        "(9223372036854775807)", "(9223372036854775808)", "(18446744073709551615)", "(18446744073709551616)",
-        "(18446744073709551617)", "(-nanf)", "(-nanf(0x1))", "(-inff)", "(-1.0f)", "(-1e-45f)", "(-0.0f)", "(0.0f)", "(1e-45f)", "(1.0f)",
-        "(inff)", "(nanf(0x1))", "(nanf)", "(-nan)", "(-inf)", "(-0.0)", "(0.0)", "(5e-324)", "(inf)", "(nan)", "(false)", "(true)",
-        "(uuid(00000000-0000-0000-0000-000000000000))", "(uuid(80000000-0000-0000-0000-000000000000))",
-        "(versionstamp(0x00000000000000000000, 1))", "(versionstamp(0x00000000000000000001, 0))", "(incomplete(0))", "(incomplete(1))"};
+        "()", "(null)", "(null, null)", "(0x)", "(0x00)", "(0x0000)", "(0x0001)", "(0x00ff)",
+            "(0x01)", "(\"\")", "(\"\\x00\")",
+        "(\"\\x00a\")", "(\"a\")", "(\"a\", null)", "(\"a\", 0x)", "(\"a\\x00\")", "(\"b\")",
+        "(())", "((), null)", "((null))", "((null, null))",
+        "((0x))", "((\"\"))", "(((null)))", "((1))", "((1), 0)", "((1, 2))",
+        "(-18446744073709551617)", "(-18446744073709551616)",
+        "(-18446744073709551615)", "(-9223372036854775809)", "(-9223372036854775808)", "(-256)",
+        "(-255)", "(-1)", "(0)", "(1)", "(255)", "(256)",
+        "(9223372036854775807)", "(9223372036854775808)", "(18446744073709551615)",
+        "(18446744073709551616)",
+        "(18446744073709551617)", "(-nanf)", "(-nanf(0x1))", "(-inff)", "(-1.0f)", "(-1e-45f)",
+        "(-0.0f)", "(0.0f)", "(1e-45f)", "(1.0f)",
+        "(inff)", "(nanf(0x1))", "(nanf)", "(-nan)", "(-inf)", "(-0.0)", "(0.0)", "(5e-324)",
+        "(inf)", "(nan)", "(false)", "(true)",
+        "(uuid(00000000-0000-0000-0000-000000000000))",
+        "(uuid(80000000-0000-0000-0000-000000000000))",
+        "(versionstamp(0x00000000000000000000, 1))", "(versionstamp(0x00000000000000000001, 0))",
+        "(incomplete(0))", "(incomplete(1))"};
     enum { COUNT = sizeof ordered / sizeof *ordered };
     static uint8_t packed[COUNT][128];
     static keel_element elements[COUNT][4];
     size_t lengths[COUNT], counts[COUNT];
     (void)state;
     for (size_t i = 0; i < COUNT; i++) {
-        assert_int_equal(keel_tuple_parse(ordered[i], strlen(ordered[i]), packed[i], 128, &lengths[i], NULL), 0);
-        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed[i], lengths[i]), elements[i], 4, &counts[i], NULL), 0);
+        assert_int_equal(keel_tuple_parse(ordered[i], strlen(ordered[i]), packed[i], 128,
+                                          &lengths[i], NULL), 0);
+        assert_int_equal(keel_tuple_unpack(keel_bytes_of(packed[i], lengths[i]), elements[i], 4,
+                                           &counts[i], NULL), 0);
     }
     for (size_t i = 0; i < COUNT; i++) {
         for (size_t j = 0; j < COUNT; j++) {
-            int order = keel_tuple_compare(keel_tuple_of(elements[i], counts[i]), keel_tuple_of(elements[j], counts[j]));
-            int bytes = keel_bytes_compare(keel_bytes_of(packed[i], lengths[i]), keel_bytes_of(packed[j], lengths[j]));
+            int order = keel_tuple_compare(keel_tuple_of(elements[i], counts[i]),
+                                           keel_tuple_of(elements[j], counts[j]));
+            int bytes = keel_bytes_compare(keel_bytes_of(packed[i], lengths[i]),
+                                           keel_bytes_of(packed[j], lengths[j]));
             assert_int_equal((order > 0) - (order < 0), (i > j) - (i < j));
             assert_int_equal((bytes > 0) - (bytes < 0), (i > j) - (i < j));
         }
@@ -664,8 +759,11 @@ static void test_order(void **state) {
 
 static void test_text_forms(void **state) {
     static const vector forms[] = {
-        {" ( \"users\" , 42,\t0x00FF,\n3.5, null , ) ", "02757365727300 152a 0100ffff00 21c00c000000000000 00"},
-        {"(1e0, 1E+0, 1e-0, 1.0e0, 1f, 1e0f)", "21bff0000000000000 21bff0000000000000 21bff0000000000000 21bff0000000000000 20bf800000 20bf800000"},
+        {" ( \"users\" , 42,\t0x00FF,\n3.5, null , ) ",
+         "02757365727300 152a 0100ffff00 21c00c000000000000 00"},
+        {"(1e0, 1E+0, 1e-0, 1.0e0, 1f, 1e0f)",
+         "21bff0000000000000 21bff0000000000000 21bff0000000000000 21bff0000000000000 "
+         "20bf800000 20bf800000"},
         {"(\"\\n\\r\\t\\0\\\"\\\\\\u{e9}\\u{1F525}\\u{0}\")", "020a0d0900ff225cc3a9f09f94a500ff00"},
         {"(-0, 007, -000)", "14150714"},
         {"((),)", "0500"},
@@ -678,9 +776,11 @@ static void test_text_forms(void **state) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         uint8_t packed[SPACE];
         size_t length, needed = 0;
-        assert_int_equal(keel_tuple_parse(forms[i].text, strlen(forms[i].text), packed, sizeof packed, &length, NULL), 0);
+        assert_int_equal(keel_tuple_parse(forms[i].text, strlen(forms[i].text), packed,
+                                          sizeof packed, &length, NULL), 0);
         assert_hex(keel_bytes_of(packed, length), forms[i].hex);
-        assert_int_equal(keel_tuple_parse(forms[i].text, strlen(forms[i].text), NULL, 0, &needed, NULL), KEEL_ERROR_BUFFER_TOO_SMALL);
+        assert_int_equal(keel_tuple_parse(forms[i].text, strlen(forms[i].text), NULL, 0, &needed,
+                                          NULL), KEEL_ERROR_BUFFER_TOO_SMALL);
         assert_int_equal(needed, length);
     }
 }
@@ -690,11 +790,16 @@ static void test_text_errors(void **state) {
         const char *text;
         size_t offset;
     } cases[] = {
-        {"", 0}, {"1", 0}, {"(", 1}, {"(1", 2}, {"(1 2)", 3}, {"(,)", 1}, {"(1,,)", 3}, {"(1))", 3}, {"((1)", 4}, {"(0x0)", 3}, {"(0xzz)", 3},
-        {"(\"a)", 4}, {"(\"\\q\")", 3}, {"(\"\\x0\")", 4}, {"(\"\\u{d800}\")", 9}, {"(\"\\u{110000}\")", 11}, {"(\"\\u{}\")", 5},
-        {"(\"\xff\")", 2}, {"(nul)", 1}, {"(nulls)", 1}, {"(-null)", 2}, {"(1.)", 2}, {"(.5)", 1}, {"(1e)", 2}, {"(1e999)", 1}, {"(1e99f)", 1},
-        {"(nan(0x0))", 8}, {"(nan(0x10000000000000))", 20}, {"(nanf(0x800000))", 13}, {"(uuid(00))", 8}, {"(incomplete(65536))", 16},
-        {"(incomplete())", 12}, {"(versionstamp(0x00, 1))", 18}, {"(+1)", 1}, {"(-)", 2}, {"(--1)", 2}, {"(-0x00)", 3}, {"() x", 3}, {"(INF)", 1}};
+        {"", 0}, {"1", 0}, {"(", 1}, {"(1", 2}, {"(1 2)", 3}, {"(,)", 1}, {"(1,,)", 3}, {"(1))", 3},
+            {"((1)", 4}, {"(0x0)", 3}, {"(0xzz)", 3},
+        {"(\"a)", 4}, {"(\"\\q\")", 3}, {"(\"\\x0\")", 4}, {"(\"\\u{d800}\")", 9},
+        {"(\"\\u{110000}\")", 11}, {"(\"\\u{}\")", 5},
+        {"(\"\xff\")", 2}, {"(nul)", 1}, {"(nulls)", 1}, {"(-null)", 2}, {"(1.)", 2}, {"(.5)", 1},
+        {"(1e)", 2}, {"(1e999)", 1}, {"(1e99f)", 1},
+        {"(nan(0x0))", 8}, {"(nan(0x10000000000000))", 20}, {"(nanf(0x800000))", 13},
+        {"(uuid(00))", 8}, {"(incomplete(65536))", 16},
+        {"(incomplete())", 12}, {"(versionstamp(0x00, 1))", 18}, {"(+1)", 1}, {"(-)", 2},
+        {"(--1)", 2}, {"(-0x00)", 3}, {"() x", 3}, {"(INF)", 1}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint8_t packed[64];
@@ -702,7 +807,8 @@ static void test_text_errors(void **state) {
         char *exact = malloc(text_length + 1);
         memcpy(exact, cases[i].text, text_length);
         exact = realloc(exact, text_length ? text_length : 1); /* no NUL behind it */
-        assert_int_equal(keel_tuple_parse(exact, text_length, packed, sizeof packed, &length, &offset), KEEL_ERROR_TUPLE_TEXT);
+        assert_int_equal(keel_tuple_parse(exact, text_length, packed, sizeof packed, &length,
+                                          &offset), KEEL_ERROR_TUPLE_TEXT);
         if (offset != cases[i].offset)
             print_message("%s: %zu\n", cases[i].text, offset);
         assert_int_equal(offset, cases[i].offset);
@@ -739,8 +845,10 @@ static void test_locale(void **state) {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!setlocale(LC_NUMERIC, names[i]))
             continue;
-        assert_int_equal(keel_tuple_parse("(3.25, 1.5e10f)", 15, packed, sizeof packed, &length, NULL), 0);
-        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text, &length), 0);
+        assert_int_equal(keel_tuple_parse("(3.25, 1.5e10f)", 15, packed, sizeof packed, &length,
+                                          NULL), 0);
+        assert_int_equal(keel_tuple_print(keel_bytes_of(packed, length), text, sizeof text,
+                                          &length), 0);
         setlocale(LC_NUMERIC, "C");
         assert_string_equal(text, "(3.25, 1.5e+10f)");
     }
@@ -752,6 +860,7 @@ int main(void) {
         cmocka_unit_test(test_long_integers),    cmocka_unit_test(test_generic),
         cmocka_unit_test(test_utf8),             cmocka_unit_test(test_buffers),
         cmocka_unit_test(test_versionstamps),    cmocka_unit_test(test_packed_versionstamp),
+        cmocka_unit_test(test_offset_lengths),
         cmocka_unit_test(test_builder),          cmocka_unit_test(test_builder_errors),
         cmocka_unit_test(test_builder_grows),    cmocka_unit_test(test_getters),
         cmocka_unit_test(test_no_copy),          cmocka_unit_test(test_malformed),

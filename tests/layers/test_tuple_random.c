@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tuple layer over random tuples: packed order is element order, everything reads back, the builder writes what packing writes, and no truncation or corruption of
- * packed bytes is read beyond their end (each is put into memory of exactly its size, for the address sanitizer to watch).
+ * The tuple layer over random tuples: packed order is element order, everything reads back, the
+ * builder writes what packing writes, and no truncation or corruption of packed bytes is read
+ * beyond their end (each is put into memory of exactly its size, for the address sanitizer to
+ * watch).
  *
  * KEEL_SEED picks another seed, KEEL_ROUNDS how many tuples; a failure names both.
  */
@@ -20,7 +22,8 @@ static tuple_random *start(bool with_incomplete) {
     random.state = tuple_random_seed();
     random.with_incomplete = with_incomplete;
     tuple_random_reset(&random);
-    print_message("seed %llu; again with KEEL_SEED=%llu\n", (unsigned long long)random.state, (unsigned long long)random.state);
+    print_message("seed %llu; again with KEEL_SEED=%llu\n", (unsigned long long)random.state,
+                  (unsigned long long)random.state);
     return &random;
 }
 
@@ -45,7 +48,9 @@ static void assert_same_bytes(keel_bytes a, keel_bytes b) {
     assert_int_equal(keel_bytes_compare(a, b), 0);
 }
 
-/* The order of the bytes is that of the elements, whether they were made or iterated, in any mix. */
+/*
+ * The order of the bytes is that of the elements, whether they were made or iterated, in any mix.
+ */
 static void test_order(void **state) {
     tuple_random *random = start(false);
     size_t rounds = tuple_random_rounds(20000);
@@ -58,7 +63,8 @@ static void test_order(void **state) {
         if (tuple_random_below(random, 2) && a.count > 0 && b.count > 0) /* alike at first */
             ((keel_element *)b.elements)[0] = a.elements[0];
         keel_bytes packed_a = pack(a, space_a), packed_b = pack(b, space_b);
-        keel_tuple read_a = unpack(packed_a, elements_a, 16), read_b = unpack(packed_b, elements_b, 16);
+        keel_tuple read_a = unpack(packed_a, elements_a, 16),
+            read_b = unpack(packed_b, elements_b, 16);
         int expected = sign(keel_bytes_compare(packed_a, packed_b));
         assert_int_equal(sign(keel_tuple_compare(a, b)), expected);
         assert_int_equal(sign(keel_tuple_compare(b, a)), -expected);
@@ -78,7 +84,8 @@ static void test_ranges(void **state) {
     (void)state;
     for (size_t round = 0; round < rounds; round++) {
         tuple_random_reset(random);
-        keel_tuple tuple = tuple_random_tuple(random, DEPTH), other = tuple_random_tuple(random, DEPTH);
+        keel_tuple tuple = tuple_random_tuple(random, DEPTH),
+            other = tuple_random_tuple(random, DEPTH);
         size_t length, next_length;
         keel_bytes packed = pack(tuple, key);
         for (size_t prefix = 0; prefix <= tuple.count; prefix++) {
@@ -88,7 +95,8 @@ static void test_ranges(void **state) {
                           keel_bytes_compare(packed, keel_bytes_of(end, length)) < 0;
             assert_int_equal(inside, prefix < tuple.count);
             keel_bytes packed_other = pack(other, next);
-            bool extends = other.count > prefix && keel_tuple_compare(shorter, keel_tuple_of(other.elements, prefix)) == 0;
+            bool extends = other.count > prefix &&
+                keel_tuple_compare(shorter, keel_tuple_of(other.elements, prefix)) == 0;
             inside = keel_bytes_compare(packed_other, keel_bytes_of(begin, length)) >= 0 &&
                      keel_bytes_compare(packed_other, keel_bytes_of(end, length)) < 0;
             assert_int_equal(inside, extends);
@@ -168,7 +176,8 @@ static void test_builder(void **state) {
         tuple_random_reset(random);
         keel_tuple tuple = tuple_random_tuple(random, DEPTH);
         keel_bytes prefix = tuple_random_bytes(random);
-        fdb_error_t error = keel_tuple_pack_versionstamp_prefix(prefix, tuple, space, SPACE, &length);
+        fdb_error_t error = keel_tuple_pack_versionstamp_prefix(prefix, tuple, space, SPACE,
+                                                                &length);
         keel_tuple_builder_init(&builder);
         keel_tuple_append_prefix(&builder, prefix);
         append_slowly(&builder, tuple);
@@ -189,7 +198,10 @@ static void test_builder(void **state) {
 
 /* --- Bytes that are not what was packed --- */
 
-/* Every way of reading them, in memory that ends where they do. They either are a tuple, which then reads and writes, or none, with an offset inside. */
+/*
+ * Every way of reading them, in memory that ends where they do. They either are a tuple, which then
+ * reads and writes, or none, with an offset inside.
+ */
 static void read_every_way(const uint8_t *bytes, size_t length) {
     static char text[SPACE * 8];
     uint8_t *exact = malloc(length ? length : 1);
@@ -214,12 +226,14 @@ static void read_every_way(const uint8_t *bytes, size_t length) {
         size_t parsed_length;
         keel_tuple_builder builder;
         keel_bytes again;
-        assert_int_equal(keel_tuple_parse(text, text_length, parsed, SPACE, &parsed_length, NULL), 0);
+        assert_int_equal(keel_tuple_parse(text, text_length, parsed, SPACE, &parsed_length, NULL),
+                         0);
         keel_tuple_builder_init(&builder);
         keel_tuple_append_all(&builder, tuple);
         assert_int_equal(keel_tuple_builder_finish_any(&builder, &again), 0);
         assert_same_bytes(again, keel_bytes_of(parsed, parsed_length));
-        assert_true(again.length <= length); /* the same, or integers that were longer than needed */
+        /* the same, or integers that were longer than needed */
+        assert_true(again.length <= length);
         keel_tuple_builder_free(&builder);
     }
     free(exact);
@@ -256,13 +270,18 @@ static void test_damage(void **state) {
 
 /* One small tuple of every type with each byte set to all 256 values. */
 static void test_every_byte(void **state) {
-    static const char *const texts[] = {"(\"a\", 0x0061, (null, -300), 77)", "(1.5f, true, ((null), 0x00))", "(18446744073709551616, 2.5, null)",
-                                        "(-18446744073709551616)", "(uuid(00112233-4455-6677-8899-aabbccddeeff))", "((incomplete(1)), null)"};
+    static const char *const texts[] =
+        {"(\"a\", 0x0061, (null, -300), 77)", "(1.5f, true, ((null), 0x00))",
+         "(18446744073709551616, 2.5, null)",
+                                        "(-18446744073709551616)",
+                                        "(uuid(00112233-4455-6677-8899-aabbccddeeff))",
+                                                "((incomplete(1)), null)"};
     (void)state;
     for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
         uint8_t packed[256];
         size_t length;
-        assert_int_equal(keel_tuple_parse(texts[t], strlen(texts[t]), packed, sizeof packed, &length, NULL), 0);
+        assert_int_equal(keel_tuple_parse(texts[t], strlen(texts[t]), packed, sizeof packed,
+                                          &length, NULL), 0);
         for (size_t i = 0; i < length; i++) {
             uint8_t was = packed[i];
             for (unsigned value = 0; value < 256; value++) {
@@ -277,8 +296,10 @@ static void test_every_byte(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_ranges), cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_builder), cmocka_unit_test(test_damage), cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_order),   cmocka_unit_test(test_ranges),
+            cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_builder), cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random tuples that are likely to be near each other, for the tests of the tuple layer: few distinct bytes, numbers at the ends of every length, floats of every
- * kind, nesting. All memory is in the struct, so nothing is freed.
+ * Random tuples that are likely to be near each other, for the tests of the tuple layer: few
+ * distinct bytes, numbers at the ends of every length, floats of every kind, nesting. All memory is
+ * in the struct, so nothing is freed.
  */
 #ifndef KEEL_TESTS_TUPLE_RANDOM_H
 #define KEEL_TESTS_TUPLE_RANDOM_H
@@ -62,12 +63,14 @@ static inline keel_bytes tuple_random_bytes(tuple_random *random) {
     uint8_t *bytes = tuple_random_space(random, length);
     bool any = tuple_random_below(random, 2);
     for (size_t i = 0; i < length; i++)
-        bytes[i] = any ? (uint8_t)tuple_random_next(random) : few[tuple_random_below(random, sizeof few)];
+        bytes[i] = any ? (uint8_t)tuple_random_next(random)
+            : few[tuple_random_below(random, sizeof few)];
     return keel_bytes_of(bytes, length);
 }
 
 static inline keel_element tuple_random_string(tuple_random *random) {
-    static const char *const pieces[] = {"a",  "b",  "\x01", "\n", "\"", "\\", "é", "\xc2\x80", "中", "\xef\xbf\xbf",
+    static const char *const pieces[] =
+        {"a",  "b",  "\x01", "\n", "\"", "\\", "é", "\xc2\x80", "中", "\xef\xbf\xbf",
                                          "🔥", "\xf4\x8f\xbf\xbf", "users", "\x7f", "0", ""};
     size_t count = tuple_random_below(random, 6), length = 0;
     uint8_t *text = tuple_random_space(random, 6 * 6);
@@ -85,15 +88,18 @@ static inline keel_element tuple_random_integer(tuple_random *random) {
     switch (tuple_random_below(random, 5)) {
     case 0: /* around a change of length */
         value = (UINT64_C(1) << tuple_random_below(random, 64)) + tuple_random_below(random, 3) - 1;
-        return tuple_random_below(random, 2) ? keel_element_of_uint(value) : keel_element_of_int((int64_t)value);
+        return tuple_random_below(random, 2) ? keel_element_of_uint(value)
+            : keel_element_of_int((int64_t)value);
     case 1:
         return keel_element_of_uint(value);
     case 2: {
-        size_t length = tuple_random_below(random, tuple_random_below(random, 4) ? 12 : KEEL_INTEGER_LENGTH_MAX + 1);
+        size_t length = tuple_random_below(random, tuple_random_below(random, 4) ? 12
+                                           : KEEL_INTEGER_LENGTH_MAX + 1);
         uint8_t *magnitude = tuple_random_space(random, length);
         uint8_t fill = (uint8_t)(tuple_random_below(random, 2) ? 0xff : 0x00);
         for (size_t i = 0; i < length; i++)
-            magnitude[i] = tuple_random_below(random, 3) ? fill : (uint8_t)tuple_random_next(random);
+            magnitude[i] = tuple_random_below(random, 3) ? fill
+                : (uint8_t)tuple_random_next(random);
         return keel_element_of_big(magnitude, length, tuple_random_below(random, 2));
     }
     default:
@@ -102,7 +108,8 @@ static inline keel_element tuple_random_integer(tuple_random *random) {
 }
 
 static inline keel_element tuple_random_float(tuple_random *random) {
-    static const uint32_t singles[] = {0, 1, 0x007fffff, 0x00800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001,
+    static const uint32_t singles[] =
+        {0, 1, 0x007fffff, 0x00800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001,
                                        0x7fc00000, 0x7fffffff, 0x40600000};
     uint32_t single = tuple_random_below(random, 2) ? (uint32_t)tuple_random_next(random)
                                                     : singles[tuple_random_below(random, 11)];
@@ -113,12 +120,14 @@ static inline keel_element tuple_random_float(tuple_random *random) {
 }
 
 static inline keel_element tuple_random_double(tuple_random *random) {
-    static const uint64_t doubles[] = {0, 1, UINT64_C(0x000fffffffffffff), UINT64_C(0x0010000000000000),
+    static const uint64_t doubles[] =
+        {0, 1, UINT64_C(0x000fffffffffffff), UINT64_C(0x0010000000000000),
                                        UINT64_C(0x3ff0000000000000), UINT64_C(0x7fefffffffffffff),
                                        UINT64_C(0x7ff0000000000000), UINT64_C(0x7ff0000000000001),
                                        UINT64_C(0x7ff8000000000000), UINT64_C(0x7fffffffffffffff),
                                        UINT64_C(0x400c000000000000)};
-    uint64_t bits = tuple_random_below(random, 2) ? tuple_random_next(random) : doubles[tuple_random_below(random, 11)];
+    uint64_t bits = tuple_random_below(random, 2) ? tuple_random_next(random)
+        : doubles[tuple_random_below(random, 11)];
     keel_element element = keel_element_of_double(0);
     bits ^= (uint64_t)tuple_random_below(random, 2) << 63;
     memcpy(&element.value.as_double, &bits, sizeof bits);
