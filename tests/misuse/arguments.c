@@ -106,7 +106,8 @@ static void null_databases(void) {
     network_start();
     fdb_database_destroy(NULL);
     fdb_tenant_destroy(NULL);
-    CHECK_EQUAL(fdb_database_set_option(NULL, FDB_DB_OPTION_MAX_WATCHES, option_number(1), 8), 2000);
+    CHECK_EQUAL(fdb_database_set_option(NULL, FDB_DB_OPTION_MAX_WATCHES, option_number(1), 8),
+                2000);
     CHECK_EQUAL(fdb_database_create_transaction(NULL, &tr), 2000);
     CHECK_EQUAL(fdb_tenant_create_transaction(NULL, &tr), 2000);
     CHECK_EQUAL(fdb_database_open_tenant(NULL, KEY("t"), &tenant), 2000);
@@ -327,7 +328,8 @@ static void every_transaction_option(void) {
         fdb_transaction_reset(tr);
     }
     for (size_t i = 0; i < sizeof unknown_options / sizeof *unknown_options; i++)
-        CHECK_EQUAL(fdb_transaction_set_option(tr, (FDBTransactionOption)unknown_options[i], NULL, 0),
+        CHECK_EQUAL(fdb_transaction_set_option(tr, (FDBTransactionOption)unknown_options[i], NULL,
+                                               0),
                     2007);
     set_text(tr, "k", "v");
     CHECK_EQUAL(commit(tr), 0);
@@ -340,8 +342,9 @@ static void every_database_option(void) {
     for (int number = -3; number < 1200; number++) {
         database = database_open(":memory:");
         for (int i = 0; i < OPTION_VALUES; i++) {
-            fdb_error_t error = fdb_database_set_option(
-                database, (FDBDatabaseOption)number, option_values[i].data, option_values[i].length);
+            struct option_value value = option_values[i];
+            fdb_error_t error = fdb_database_set_option(database, (FDBDatabaseOption)number,
+                                                        value.data, value.length);
             CHECK(error == 0 || error == 2006 || error == 2007);
             CHECK(error || option_values[i].length >= 0 || !option_values[i].data);
         }
@@ -349,7 +352,8 @@ static void every_database_option(void) {
     }
     database = database_open(":memory:");
     for (size_t i = 0; i < sizeof unknown_options / sizeof *unknown_options; i++)
-        CHECK_EQUAL(fdb_database_set_option(database, (FDBDatabaseOption)unknown_options[i], NULL, 0),
+        CHECK_EQUAL(fdb_database_set_option(database, (FDBDatabaseOption)unknown_options[i], NULL,
+                                            0),
                     2007);
     FDBTransaction *tr = transaction_begin(database);
     set_text(tr, "k", "v");
@@ -467,7 +471,8 @@ static void every_mutation_type(void) {
 }
 
 static void versionstamp_offsets(void) {
-    static const uint32_t offsets[] = {0, 1, 2, 3, 10, 0x7fffffff, 0x80000000, 0xfffffff6, 0xffffffff};
+    static const uint32_t offsets[] = {0,          1,          2,          3,         10,
+                                       0x7fffffff, 0x80000000, 0xfffffff6, 0xffffffff};
     uint8_t text[64] = {0};
     open_memory();
     FDBTransaction *tr = transaction_begin(database);
@@ -477,8 +482,8 @@ static void versionstamp_offsets(void) {
                 memcpy(text + length - 4, &offsets[i], 4);
             bool fits = length >= 4 && (int64_t)offsets[i] + 10 <= length - 4;
             for (int value = 0; value < 2; value++) {
-                fdb_transaction_atomic_op(tr, value ? (const uint8_t *)"k" : text, value ? 1 : length,
-                                          value ? text : (const uint8_t *)"v", value ? length : 1,
+                fdb_transaction_atomic_op(tr, value ? (const uint8_t *)"k" : text,
+                                          value ? 1 : length, value ? text : (const uint8_t *)"v", value ? length : 1,
                                           value ? FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE
                                                 : FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY);
                 bool system = !value && length && text[0] == 0xff;
@@ -691,7 +696,8 @@ static void odd_chunk_sizes(void) {
         }
     }
     CHECK_EQUAL(finish(fdb_transaction_get_range_split_points(tr, KEY("b"), KEY("a"), 10)), 2005);
-    CHECK_EQUAL(finish(fdb_transaction_get_estimated_range_size_bytes(tr, KEY("b"), KEY("a"))), 2005);
+    CHECK_EQUAL(finish(fdb_transaction_get_estimated_range_size_bytes(tr, KEY("b"), KEY("a"))),
+                2005);
     fdb_transaction_destroy(tr);
     close_memory();
 }
@@ -701,7 +707,8 @@ static void watches_beyond_the_limit(void) {
     static FDBFuture *watches[MANY];
     open_memory();
     FDBTransaction *tr = transaction_begin(database);
-    CHECK_EQUAL(fdb_database_set_option(database, FDB_DB_OPTION_MAX_WATCHES, option_number(0), 8), 0);
+    CHECK_EQUAL(fdb_database_set_option(database, FDB_DB_OPTION_MAX_WATCHES, option_number(0), 8),
+                0);
     CHECK_EQUAL(finish(fdb_transaction_watch(tr, KEY("k"))), 1032);
     CHECK_EQUAL(fdb_database_set_option(database, FDB_DB_OPTION_MAX_WATCHES,
                                         option_number(1000001), 8), 2006);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What every case of misuse has at hand. A case is a function that runs in a process of its own and
- * ends with the process: it passes if the child exits with 0, so an abort, a crash, a hang (an alarm
- * goes off) or a leak that a sanitizer finds at exit fails that case and no other.
+ * ends with the process: it passes if the child exits with 0, so an abort, a crash, a hang (an
+ * alarm goes off) or a leak that a sanitizer finds at exit fails that case and no other.
  *
  * Only <foundationdb/fdb_c.h> is known here.
  */

@@ -49,9 +49,12 @@ static fdb_error_t get_as(FDBFuture *future, int which, enum kind *kind) {
         break;
     case 5:
         *kind = ROWS;
-        error = fdb_future_get_keyvalue_array(future, (const FDBKeyValue **)&pointer, &count, &more);
+        error = fdb_future_get_keyvalue_array(future, (const FDBKeyValue **)&pointer, &count,
+                                              &more);
         break;
-    case 6: *kind = KEYS, error = fdb_future_get_key_array(future, (const FDBKey **)&pointer, &count);
+    case 6:
+        *kind = KEYS;
+        error = fdb_future_get_key_array(future, (const FDBKey **)&pointer, &count);
         break;
     case 7:
         *kind = STRINGS;
@@ -74,7 +77,8 @@ static fdb_error_t get_as(FDBFuture *future, int which, enum kind *kind) {
         break;
     default:
         *kind = NEVER;
-        error = fdb_future_readbg_get_descriptions(future, (FDBBGFileDescription **)&pointer, &count);
+        error = fdb_future_readbg_get_descriptions(future, (FDBBGFileDescription **)&pointer,
+                                                   &count);
         break;
     }
     bool untouched = truth == 77 && more == 77 && number == 77 && large == 77 && real == 77 &&
@@ -436,7 +440,8 @@ static void tenants_in_any_order(void) {
 #undef fdb_future_get_version
 FDBFuture *fdb_create_cluster(const char *path);
 void fdb_cluster_destroy(FDBCluster *cluster);
-fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, int option, uint8_t const *value, int length);
+fdb_error_t fdb_cluster_set_option(FDBCluster *cluster, int option, uint8_t const *value,
+                                   int length);
 FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *name, int length);
 fdb_error_t fdb_future_get_cluster(FDBFuture *future, FDBCluster **cluster);
 fdb_error_t fdb_future_get_database(FDBFuture *future, FDBDatabase **database);

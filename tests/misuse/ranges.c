@@ -91,7 +91,8 @@ static void every_offset_of_a_key(void) {
     for (int own = 0; own < 2; own++) { /* with own writes another way is taken */
         for (int i = 0; i < OFFSETS; i++) {
             for (int or_equal = 0; or_equal < 2; or_equal++) {
-                FDBFuture *future = fdb_transaction_get_key(tr, KEY("k10"), or_equal, offsets[i], 0);
+                FDBFuture *future =
+                    fdb_transaction_get_key(tr, KEY("k10"), or_equal, offsets[i], 0);
                 const uint8_t *key = NULL;
                 int length = -1;
                 CHECK_EQUAL(fdb_future_get_key(future, &key, &length), 0);
@@ -154,8 +155,8 @@ static void offsets_among_special_keys(void) {
                     offsets[j % OFFSETS], 0, 0, FDB_STREAMING_MODE_WANT_ALL, 0, 0, j & 1));
                 CHECK(error == 0 || error == 2004 || error == 2112 || error == 2113);
             }
-        CHECK_EQUAL(fdb_transaction_set_option(tr, FDB_TR_OPTION_SPECIAL_KEY_SPACE_RELAXED, NULL, 0),
-                    0);
+        CHECK_EQUAL(
+            fdb_transaction_set_option(tr, FDB_TR_OPTION_SPECIAL_KEY_SPACE_RELAXED, NULL, 0), 0);
     }
     CHECK_EQUAL(finish(fdb_transaction_get_key(tr, KEY("\xff\xff"), 0, INT_MAX, 0)), 2004);
     fdb_transaction_destroy(tr);
@@ -165,11 +166,13 @@ static void offsets_among_special_keys(void) {
 static void ranges_outside_and_upside_down(void) {
     fill();
     FDBTransaction *tr = transaction_begin(database);
-    static const char *const keys[] = {"", "a", "z", "\xff", "\xff/", "\xff\xff", "\xff\xff\xff\xff"};
+    static const char *const keys[] = {"",       "a",         "z", "\xff",
+                                       "\xff/", "\xff\xff", "\xff\xff\xff\xff"};
     for (int i = 0; i < 49; i++) {
         const char *begin = keys[i / 7], *end = keys[i % 7];
-        fdb_error_t error = finish(fdb_transaction_get_range(tr, KEY(begin), 0, 1, KEY(end), 0, 1, 0,
-                                                             0, FDB_STREAMING_MODE_SERIAL, 0, 0, 0));
+        fdb_error_t error =
+            finish(fdb_transaction_get_range(tr, KEY(begin), 0, 1, KEY(end), 0, 1, 0, 0,
+                                             FDB_STREAMING_MODE_SERIAL, 0, 0, 0));
         CHECK(error == 0 || error == 2004 || error == 2112 || error == 2113);
         error = finish(fdb_transaction_get_estimated_range_size_bytes(tr, KEY(begin), KEY(end)));
         CHECK(error == 0 || error == 2004 || error == 2005);

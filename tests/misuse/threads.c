@@ -27,7 +27,7 @@ static unsigned next_random(unsigned *state) {
 
 /* ---- One transaction, eight threads ---- */
 
-/* A future whose answer nobody can foretell: wait for it or not, look at it or not, let go of it. */
+/* A future whose answer nobody can foretell: wait for it or not, look or not, let go of it. */
 static void toss(FDBFuture *future, unsigned choice, bool may_block) {
     CHECK(future);
     const FDBKeyValue *rows;
@@ -136,9 +136,9 @@ static void eight_threads_on_one_transaction(void) {
 static void eight_threads_without_protection(void) {
     network_start();
     database = database_open(scratch_path("db"));
-    CHECK_EQUAL(fdb_database_set_option(
-                    database, FDB_DB_OPTION_TRANSACTION_USED_DURING_COMMIT_PROTECTION_DISABLE, NULL, 0),
-                0);
+    FDBDatabaseOption unprotected =
+        FDB_DB_OPTION_TRANSACTION_USED_DURING_COMMIT_PROTECTION_DISABLE;
+    CHECK_EQUAL(fdb_database_set_option(database, unprotected, NULL, 0), 0);
     CHECK_EQUAL(fdb_database_set_option(database, FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS,
                                         NULL, 0), 0);
     shared = transaction_begin(database);
@@ -171,7 +171,8 @@ static void end_while_blocked(const char *path, void (*end)(FDBTransaction *), b
         set_text(tr, "k", "v");
         waited[0] = fdb_transaction_watch(tr, KEY("w"));
         waited[1] = fdb_transaction_get_versionstamp(tr);
-        waited[2] = i % 2 ? fdb_transaction_on_error(tr, 1020) : fdb_transaction_get(tr, KEY("k"), 0);
+        waited[2] = i % 2 ? fdb_transaction_on_error(tr, 1020)
+                          : fdb_transaction_get(tr, KEY("k"), 0);
         waited[3] = fdb_transaction_commit(tr);
         atomic_store(&turn, 0);
         pthread_t threads[4];
