@@ -483,7 +483,8 @@ static void versionstamp_offsets(void) {
             bool fits = length >= 4 && (int64_t)offsets[i] + 10 <= length - 4;
             for (int value = 0; value < 2; value++) {
                 fdb_transaction_atomic_op(tr, value ? (const uint8_t *)"k" : text,
-                                          value ? 1 : length, value ? text : (const uint8_t *)"v", value ? length : 1,
+                                          value ? 1 : length,
+                                          value ? text : (const uint8_t *)"v", value ? length : 1,
                                           value ? FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE
                                                 : FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_KEY);
                 bool system = !value && length && text[0] == 0xff;

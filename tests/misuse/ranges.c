@@ -178,7 +178,8 @@ static void ranges_outside_and_upside_down(void) {
         CHECK(error == 0 || error == 2004 || error == 2005);
         error = finish(fdb_transaction_get_range_split_points(tr, KEY(begin), KEY(end), 1));
         CHECK(error == 0 || error == 2004 || error == 2005);
-        error = fdb_transaction_add_conflict_range(tr, KEY(begin), KEY(end), i % 2);
+        error = fdb_transaction_add_conflict_range(tr, KEY(begin), KEY(end),
+                                                   (FDBConflictRangeType)(i % 2));
         CHECK(error == 0 || error == 2004 || error == 2005);
         fdb_transaction_reset(tr);
         fdb_transaction_clear_range(tr, KEY(begin), KEY(end));
