@@ -616,7 +616,7 @@ enum { DEEP = 400, WIDE = 3000 };
 static void test_deep_tree(void **state) {
     (void)state;
     keel_bytes names[DEEP];
-    char texts[DEEP][8];
+    char texts[DEEP][16];
     for (int i = 0; i < DEEP; i++) {
         snprintf(texts[i], sizeof texts[i], "d%d", i);
         names[i] = keel_bytes_of_string(texts[i]);
