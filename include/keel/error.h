@@ -59,7 +59,20 @@ extern "C" {
     X(DIRECTORY_READ_ONLY, 21112, "The directories were written by a newer version: read only")    \
     /* opening and running */                                                                      \
     X(FORKED, 21200, "The process was forked after the database was opened; open it after a fork") \
-    X(THREAD, 21201, "The network thread could not be started")
+    X(THREAD, 21201, "The network thread could not be started")                                    \
+    /* recipes */                                                                                  \
+    X(NOT_FOUND, 21300, "There is no such element")                                                \
+    X(INDEX_RANGE, 21301, "The index is negative or lies behind the end")                          \
+    X(EMPTY_NAME, 21302, "A name or label is empty, and may not be")                               \
+    X(DUPLICATE, 21303, "A unique index already has an entry with this value")                     \
+    X(DOCUMENT_PATH, 21304, "The path leads through a value that is not an object or an array")    \
+    X(JSON, 21305, "The text is not valid JSON")                                                   \
+    X(BOX, 21306, "The box has a minimum above its maximum, or reaches beyond the space")          \
+    X(VALUE_TOO_LARGE_FOR_KEY, 21307, "The value does not fit where the structure has to store it") \
+    X(LEASE_LOST, 21308, "The lease has ended: the task went back or to another worker")           \
+    X(CARDINALITY, 21309, "The relationship allows no further member on this side")                \
+    X(STORED_FORMAT, 21310, "What is stored under these keys was not written by this structure")   \
+    X(DESCRIPTOR, 21311, "The file descriptor could not be read or written")
 
 /* KEEL_ERROR_BUFFER_TOO_SMALL = 21000 and so on. */
 typedef enum keel_error_code {
