@@ -2,45 +2,52 @@
 /*
  * The high-contention allocator of the directory layer.
  *
- * A counter would make every two transactions that allocate conflict. Instead integers are drawn at random from a window that is at
- * most half full, so that two transactions rarely draw the same, and the window moves up as it fills: at any
- * time the integers, and with them the packed keys, are nearly as short as they can be.
+ * A counter would make every two transactions that allocate conflict. Instead integers are drawn at
+ * random from a window that is at most half full, so that two transactions rarely draw the same,
+ * and the window moves up as it fills: at any time the integers, and with them the packed keys, are
+ * nearly as short as they can be.
  *
  * In the database, under the allocator's prefix:
  *
- *     prefix (0, start)    → how often was drawn from the window that begins at `start`: 8 bytes, little-endian
+ *     prefix (0, start)    → draws from the window that begins at `start`: 8 bytes, little-endian
  *     prefix (1, integer)  → ""    taken, or at least tried, in the current window
  *
  *                 start       start + size
- *     ─ ─ ─ ─ ─ ─ ─┼───────────────┼─ ─ ─       windows below start: their keys are cleared when the
- *      given up    │ x  xx  x    x │  next      window moves on; what was drawn there stays taken
+ *     ─ ─ ─ ─ ─ ─ ─┼───────────────┼─ ─ ─     the keys of windows that are given up are cleared;
+ *      given up    │ x  xx  x    x │  next    what was drawn there stays taken
  *
- * Sizes: 64 for a start below 255, 1024 below 65535, 8192 beyond, so that one-byte and two-byte integers are not used up in a
- * few windows.
+ * Sizes: 64 for a start below 255, 1024 below 65535, 8192 beyond, so that one-byte and two-byte
+ * integers are not used up in a few windows.
  *
  * One allocation:
  *
  *   1. Find the window: the last counter, 0 if there is none (snapshot).
- *   2. Count: add 1 to its counter and read that (snapshot, and the own additions are seen). If the window is half
- *      full, go to the next one, clear all counters and takings below, and count again.
- *   3. Draw: a random integer of the window. Read whether it is taken (this read conflicts), mark it taken without a
- *      write conflict, and read the last counter again (snapshot). A newer window: start over. Taken: draw again.
+ *   2. Count: add 1 to its counter and read that (snapshot, and the own additions are seen). If the
+ *      window is half full, go to the next one, clear all counters and takings below, count again.
+ *   3. Draw: a random integer of the window. Read whether it is taken (this read conflicts), mark
+ *      it taken without a write conflict, and read the last counter again (snapshot). A newer
+ *      window: start over. Taken: draw again.
  *   4. It is ours: add the write conflict for it alone.
  *
- * Why this is right: two transactions that take the same integer have both read its key, and both announce a write of it: the
- * later one fails. Marking in step 3 announces nothing, so drawing an integer that is taken harms nobody. All reads of
- * counters are snapshot reads, so counting, which all do, conflicts with nothing. Clearing the counters does announce a write
- * (harmless: nobody reads them with conflicts); clearing the takings must not, or a window that moves would make
- * all others fail that have drawn from it. An integer of a window that was given up cannot be drawn any more by a transaction
- * that sees the newer counter; one that does not see it was started before and has read a taken key or conflicts with its taker.
+ * Why this is right: two transactions that take the same integer have both read its key, and both
+ * announce a write of it: the later one fails. Marking in step 3 announces nothing, so drawing an
+ * integer that is taken harms nobody. All reads of counters are snapshot reads, so counting, which
+ * all do, conflicts with nothing. Clearing the counters does announce a write (harmless: nobody
+ * reads them with conflicts); clearing the takings must not, or a window that moves would make all
+ * others fail that have drawn from it. An integer of a window that was given up cannot be drawn any
+ * more by a transaction that sees the newer counter; one that does not see it was started before
+ * and has read a taken key or conflicts with its taker.
  *
- *   Invariant: after a commit, at least as many draws are counted for a window as there are takings in it.
+ * Invariant: after a commit, at least as many draws are counted for a window as there are takings
+ * in it.
  *
- * Threads: the option "the next write announces nothing" belongs to the transaction, so setting it and writing must not
- * be interrupted by another allocation in the same transaction, nor may two draws of the same integer in one transaction both read before
- * either marks. A lock per transaction would do; there is one for each remainder of the transaction's address.
+ * Threads: the option "the next write announces nothing" belongs to the transaction, so setting it
+ * and writing must not be interrupted by another allocation in the same transaction, nor may two
+ * draws of the same integer in one transaction both read before either marks. A lock per
+ * transaction would do; there is one for each remainder of the transaction's address.
  *
- * Failure: what was marked and counted stays in the transaction; allocating again is safe, one integer is wasted.
+ * Failure: what was marked and counted stays in the transaction; allocating again is safe, one
+ * integer is wasted.
  */
 #include "allocator.h"
 
@@ -93,8 +100,9 @@ static int64_t window_size(int64_t start) {
 struct allocation {
     FDBTransaction *tr;
     pthread_mutex_t *lock;
-    struct directory_key counters, counters_begin, counters_end; /* (0), and the range of all of them */
-    struct directory_key takings;                                /* (1) */
+    struct directory_key counters;                     /* (0) */
+    struct directory_key counters_begin, counters_end; /* the range of all of them */
+    struct directory_key takings;                      /* (1) */
     struct directory_key key, other;
     int64_t start, size;
 };
@@ -102,8 +110,8 @@ struct allocation {
 static void allocation_init(struct allocation *a, FDBTransaction *tr, keel_bytes prefix) {
     a->tr = tr;
     a->lock = lock_of(tr);
-    struct directory_key *all[] = {&a->counters, &a->counters_begin, &a->counters_end,
-                                   &a->takings,  &a->key,            &a->other};
+    struct directory_key *all[] = {&a->counters, &a->counters_begin, &a->counters_end, &a->takings,
+                                   &a->key,      &a->other};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         directory_key_init(all[i]);
     for (size_t i = 0; i < 4; i++) {
@@ -115,8 +123,8 @@ static void allocation_init(struct allocation *a, FDBTransaction *tr, keel_bytes
 }
 
 static void allocation_free(struct allocation *a) {
-    struct directory_key *all[] = {&a->counters, &a->counters_begin, &a->counters_end,
-                                   &a->takings,  &a->key,            &a->other};
+    struct directory_key *all[] = {&a->counters, &a->counters_begin, &a->counters_end, &a->takings,
+                                   &a->key,      &a->other};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         directory_key_free(all[i]);
 }
@@ -157,8 +165,8 @@ static fdb_error_t wait_last_counter(const struct allocation *a, FDBFuture *futu
 
 /* No write conflict for the write that comes next. REQUIRES: the lock. */
 static fdb_error_t announce_nothing(const struct allocation *a) {
-    return fdb_transaction_set_option(
-        a->tr, FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE, NULL, 0);
+    return fdb_transaction_set_option(a->tr, FDB_TR_OPTION_NEXT_WRITE_NO_WRITE_CONFLICT_RANGE, NULL,
+                                      0);
 }
 
 static void clear_between(const struct allocation *a, const struct directory_key *begin,
@@ -167,7 +175,8 @@ static void clear_between(const struct allocation *a, const struct directory_key
                                 (int)end->length);
 }
 
-/* Clears what windows below the current one have left. REQUIRES: the lock; `key` is the current counter. */
+/* Clears what windows below the current one have left. REQUIRES: the lock; `key` is the current
+ * counter. */
 static fdb_error_t clear_old(struct allocation *a) {
     build(&a->other, &a->takings, a->start);
     if (a->other.error)
@@ -288,8 +297,9 @@ static fdb_error_t draw_some(struct allocation *a, enum draw *outcome, int64_t *
 }
 
 /*
- * Steps 1 to 4, from the top whenever the window turns out to be old. `floor` lies above windows in which every draw was taken though
- * they are half empty by their counters: damage, or a transaction whose snapshot reads do not see its own writes.
+ * Steps 1 to 4, from the top whenever the window turns out to be old. `floor` lies above windows in
+ * which every draw was taken though they are half empty by their counters: damage, or a transaction
+ * whose snapshot reads do not see its own writes.
  */
 static fdb_error_t allocate(struct allocation *a, int64_t *integer) {
     int64_t floor = INT64_MIN;

@@ -4,23 +4,25 @@
  *
  * Each goes the same way:
  *
- *     aim       which layer the call works in, and the path from that layer's root. A directory works in its layer, a
- *               partition in the layer inside it; moving, removing or looking for a partition itself is
- *               the business of the layer around it.
- *     descend   check the layer's version, refuse what can be refused without looking, walk the path; where it leads into a
- *               partition, do the same again in the layer inside with the names that are left. No recursion:
- *               partitions in partitions are a loop.
- *     act       read what is missing, then write.
+ *     aim       Which layer the call works in, and the path from that layer's root. A directory
+ *               works in its layer, a partition in the layer inside it; moving, removing or looking
+ *               for a partition itself is the business of the layer around it.
+ *     descend   Check the layer's version, refuse what can be refused without looking, walk the
+ *               path; where it leads into a partition, do the same again in the layer inside with
+ *               the names that are left. No recursion: partitions in partitions are a loop.
+ *     act       Read what is missing, then write.
  *
- * The order of the checks is that of FoundationDB's bindings, also where two errors are possible, because
- * a program (or the binding tester) that commits after an error sees the difference. In particular a call that
- * writes claims the version key before it refuses the root, and a directory whose prefix is refused leaves no parents behind:
- * all prefixes are found, the deepest first, before anything of the tree is written.
+ * The order of the checks is that of FoundationDB's bindings, also where two errors are possible,
+ * because a program (or the binding tester) that commits after an error sees the difference. In
+ * particular a call that writes claims the version key before it refuses the root, and a directory
+ * whose prefix is refused leaves no parents behind: all prefixes are found, the deepest first,
+ * before anything of the tree is written.
  *
- * Reads that do not depend on each other run together: the version with the first step of the walk, the two walks of a move.
+ * Reads that do not depend on each other run together: the version with the first step of the walk,
+ * the two walks of a move.
  *
- * Ownership: the layer of an operation under way is retained, so a thread may close what it was opened through.
- * Results are made before the writes; on failure nothing is handed out.
+ * Ownership: the layer of an operation under way is retained, so a thread may close what it was
+ * opened through. Results are made before the writes; on failure nothing is handed out.
  *
  * Threads: any. Failure: see keel/directory.h.
  */
@@ -84,10 +86,10 @@ static fdb_error_t aim_at_itself(const keel_directory *parent, keel_path path, s
 struct request {
     FDBTransaction *tr;
     bool snapshot;
-    bool writes;          /* claim the version on the way */
-    bool root_refused;    /* an empty path is DIRECTORY_ROOT */
-    bool prefix_given;    /* DIRECTORY_MANUAL_PREFIXES where the layer does not allow it */
-    bool into_partition;  /* a path that ends at a partition goes on to the root inside */
+    bool writes;         /* claim the version on the way */
+    bool root_refused;   /* an empty path is DIRECTORY_ROOT */
+    bool prefix_given;   /* DIRECTORY_MANUAL_PREFIXES where the layer does not allow it */
+    bool into_partition; /* a path that ends at a partition goes on to the root inside */
 };
 
 /* Where a descent has ended: in which layer, with what path left, at which node. */
@@ -131,8 +133,8 @@ static fdb_error_t check_version(FDBTransaction *tr, const keel_directory_layer 
 static fdb_error_t descend_once(const struct request *request, struct place *place) {
     FDBFuture *version = NULL;
     fdb_error_t refusal = refuse(request, place->layer, place->path);
-    fdb_error_t error = directory_version_start(request->tr, place->layer, request->snapshot,
-                                                &version);
+    fdb_error_t error =
+        directory_version_start(request->tr, place->layer, request->snapshot, &version);
     if (!error && !refusal)
         error = directory_finder_start(&place->finder, request->tr, place->layer, place->path,
                                        request->snapshot);
@@ -194,8 +196,8 @@ static fdb_error_t open_existing(const struct place *place, const struct opening
 }
 
 /*
- * Finds a prefix for each missing name, the deepest first, into prefixes[0 .. count). A parent's prefix is also held against
- * the one that was given, which is not in the database yet.
+ * Finds a prefix for each missing name, the deepest first, into prefixes[0 .. count). A parent's
+ * prefix is also held against the one that was given, which is not in the database yet.
  */
 static fdb_error_t find_prefixes(FDBTransaction *tr, const keel_directory_layer *layer,
                                  const keel_bytes *given, struct directory_key *prefixes,
@@ -212,14 +214,15 @@ static fdb_error_t find_prefixes(FDBTransaction *tr, const keel_directory_layer 
             error = prefixes[i].error;
         if (!error && given && i < count - 1) {
             keel_bytes allocated = directory_key_bytes(&prefixes[i]);
-            if (directory_bytes_begin(allocated, *given) || directory_bytes_begin(*given, allocated))
+            if (directory_bytes_begin(allocated, *given) ||
+                directory_bytes_begin(*given, allocated))
                 error = KEEL_ERROR_DIRECTORY_PREFIX_IN_USE;
         }
     }
     return error;
 }
 
-/* Writes a node for each missing name, from the top: `names` below the node with prefix `parent`. */
+/* Writes a node for each missing name, from the top: `names` below the node of `parent`. */
 static fdb_error_t write_nodes(FDBTransaction *tr, const keel_directory_layer *layer,
                                keel_bytes parent, keel_path names,
                                const struct directory_key *prefixes, keel_bytes tag) {
@@ -250,8 +253,9 @@ static fdb_error_t create_missing(FDBTransaction *tr, const struct place *place,
     keel_directory *made = NULL;
     error = find_prefixes(tr, place->layer, opening->prefix, prefixes, missing.count);
     if (!error)
-        error = directory_new(place->layer, place->path,
-                              directory_key_bytes(&prefixes[missing.count - 1]), opening->tag, &made);
+        error =
+            directory_new(place->layer, place->path,
+                          directory_key_bytes(&prefixes[missing.count - 1]), opening->tag, &made);
     if (!error)
         error = write_nodes(tr, place->layer, directory_key_bytes(&place->finder.above), missing,
                             prefixes, opening->tag);
@@ -276,7 +280,9 @@ static void hand_out(keel_directory *made, keel_directory **directory) {
 static fdb_error_t create_or_open(FDBTransaction *tr, const keel_directory *parent, keel_path path,
                                   const struct opening *opening, bool snapshot,
                                   keel_directory **directory) {
-    struct request request = {.tr = tr, .snapshot = snapshot, .root_refused = true,
+    struct request request = {.tr = tr,
+                              .snapshot = snapshot,
+                              .root_refused = true,
                               .prefix_given = opening->prefix != NULL};
     struct aim aim;
     struct place place;
@@ -319,8 +325,7 @@ KEEL_EXPORT fdb_error_t keel_directory_open(FDBTransaction *tr, const keel_direc
 
 KEEL_EXPORT fdb_error_t keel_directory_open_snapshot(FDBTransaction *tr,
                                                      const keel_directory *parent, keel_path path,
-                                                     keel_bytes layer,
-                                                     keel_directory **directory) {
+                                                     keel_bytes layer, keel_directory **directory) {
     struct opening opening = {.tag = layer, .may_open = true};
     return create_or_open(tr, parent, path, &opening, true, directory);
 }
@@ -423,9 +428,9 @@ static fdb_error_t move_entry(struct move *move, keel_directory **directory) {
     error = directory_entry_write(move->tr, move->layer, directory_key_bytes(&move->target.above),
                                   move->to.names[move->to.count - 1], prefix);
     if (!error)
-        error = directory_entry_clear(move->tr, move->layer,
-                                      directory_key_bytes(&move->source.above),
-                                      move->from.names[move->from.count - 1]);
+        error =
+            directory_entry_clear(move->tr, move->layer, directory_key_bytes(&move->source.above),
+                                  move->from.names[move->from.count - 1]);
     if (!error)
         *directory = moved;
     else
@@ -490,10 +495,12 @@ KEEL_EXPORT fdb_error_t keel_directory_move_to(FDBTransaction *tr, const keel_di
     if (error)
         return error;
     keel_path above = source.layer->root.path;
-    if (to.count < above.count || !directory_paths_equal(above, directory_path_first(to, above.count)))
+    if (to.count < above.count ||
+        !directory_paths_equal(above, directory_path_first(to, above.count)))
         error = KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS;
     else
-        error = move_between(tr, source.layer, source.path, directory_path_rest(to, above.count), moved);
+        error = move_between(tr, source.layer, source.path, directory_path_rest(to, above.count),
+                             moved);
     aim_free(&source);
     return error;
 }
@@ -502,7 +509,8 @@ KEEL_EXPORT fdb_error_t keel_directory_move_to(FDBTransaction *tr, const keel_di
 
 static fdb_error_t remove_found(FDBTransaction *tr, const struct place *place) {
     const struct directory_finder *finder = &place->finder;
-    fdb_error_t error = directory_tree_remove(tr, place->layer, directory_key_bytes(&finder->prefix));
+    fdb_error_t error =
+        directory_tree_remove(tr, place->layer, directory_key_bytes(&finder->prefix));
     return error ? error
                  : directory_entry_clear(tr, place->layer, directory_key_bytes(&finder->above),
                                          place->path.names[place->path.count - 1]);

@@ -21,8 +21,9 @@ enum { DIRECTORY_NO_MEMORY = 1501 }; /* FoundationDB's large_alloc_failed */
 /* ---- Keys (directory_key.c) ---- */
 
 /*
- * A key under construction. Short ones live inside, long ones on the heap, so a key is not to be copied
- * or moved. The first failure stays in `error` and makes later calls no-ops: build, then look once.
+ * A key under construction. Short ones live inside, long ones on the heap, so a key is not to be
+ * copied or moved. The first failure stays in `error` and makes later calls no-ops: build, then
+ * look once.
  */
 struct directory_key {
     uint8_t *data;
@@ -59,8 +60,8 @@ FDBFuture *directory_read_one(FDBTransaction *tr, const struct directory_key *be
 FDBFuture *directory_read_many(FDBTransaction *tr, const struct directory_key *begin,
                                const struct directory_key *end, bool snapshot);
 
-/* Wait for such a future; what comes out lasts as long as the future. `value` NULL where absent is told by
-   `present`; pairs with `count` 0 where there is none. */
+/* Wait for such a future; what comes out lasts as long as the future. A value that is absent is
+   empty and not `present`. */
 fdb_error_t directory_wait_value(FDBFuture *future, bool *present, keel_bytes *value);
 fdb_error_t directory_wait_pairs(FDBFuture *future, const FDBKeyValue **pairs, int *count,
                                  bool *more);
@@ -73,7 +74,7 @@ enum directory_kind { DIRECTORY_ROOT_KIND, DIRECTORY_PLAIN_KIND, DIRECTORY_PARTI
 
 struct keel_directory {
     enum directory_kind kind;
-    keel_directory_layer *layer;  /* where operations on it work; for a partition the one inside it */
+    keel_directory_layer *layer;  /* operations on it work here; of a partition: the one inside */
     keel_directory_layer *parent; /* of a partition only: the layer that it is a directory of */
     keel_path path;               /* from the top, through all partitions */
     keel_bytes prefix;
@@ -86,7 +87,7 @@ struct keel_directory_layer {
     bool manual_prefixes;
     keel_bytes node_prefix;
     keel_bytes content_prefix;
-    struct keel_directory root; /* its path is where the layer hangs: empty, or that of a partition */
+    struct keel_directory root; /* its path: where the layer hangs, empty or a partition's */
 };
 
 keel_directory_layer *directory_layer_retain(keel_directory_layer *layer);
@@ -113,7 +114,8 @@ fdb_error_t directory_path_check_text(keel_path path);
 
 enum directory_version { DIRECTORY_VERSION_NONE, DIRECTORY_VERSION_OURS, DIRECTORY_VERSION_NEWER };
 
-/* The version key of a layer: start reading, wait. A major version beyond ours, or bytes that are none, are DIRECTORY_VERSION. */
+/* The version key of a layer: start reading, wait. A major version beyond ours, or bytes that are
+   none, are DIRECTORY_VERSION. */
 fdb_error_t directory_version_start(FDBTransaction *tr, const keel_directory_layer *layer,
                                     bool snapshot, FDBFuture **future);
 fdb_error_t directory_version_wait(FDBFuture *future, enum directory_version *version);
@@ -122,8 +124,9 @@ fdb_error_t directory_version_claim(FDBTransaction *tr, const keel_directory_lay
                                     enum directory_version version);
 
 /*
- * A walk down a path of one layer, from its root to the first missing name, the first partition, or the end. Started,
- * then stepped until it is done; two can be stepped in turn, so that their reads are under way together.
+ * A walk down a path of one layer, from its root to the first missing name, the first partition, or
+ * the end. Started, then stepped until it is done; two can be stepped in turn, so that their reads
+ * are under way together.
  */
 struct directory_finder {
     FDBTransaction *tr;
@@ -132,11 +135,11 @@ struct directory_finder {
     keel_path path;
 
     bool done;
-    bool exists;                  /* the node reached exists */
-    size_t depth;                 /* names walked, a missing last one included */
-    struct directory_key prefix;  /* of the node reached, if it exists */
-    struct directory_key above;   /* prefix of its parent, if depth > 0 */
-    struct directory_key tag;     /* its layer tag */
+    bool exists;                 /* the node reached exists */
+    size_t depth;                /* names walked, a missing last one included */
+    struct directory_key prefix; /* of the node reached, if it exists */
+    struct directory_key above;  /* prefix of its parent, if depth > 0 */
+    struct directory_key tag;    /* its layer tag */
 
     FDBFuture *tag_read, *child_read;
 };
@@ -144,13 +147,14 @@ struct directory_finder {
 void directory_finder_init(struct directory_finder *finder);
 void directory_finder_free(struct directory_finder *finder);
 fdb_error_t directory_finder_start(struct directory_finder *finder, FDBTransaction *tr,
-                                   const keel_directory_layer *layer, keel_path path, bool snapshot);
+                                   const keel_directory_layer *layer, keel_path path,
+                                   bool snapshot);
 fdb_error_t directory_finder_step(struct directory_finder *finder);
 fdb_error_t directory_finder_finish(struct directory_finder *finder);
 /* The walk ended at a partition with names left over, or, with `or_at_it`, exactly at one. */
 bool directory_finder_in_partition(const struct directory_finder *finder, bool or_at_it);
 
-/* The prefix for a new directory: allocated, with nothing in it and no other directory's in its way. */
+/* The prefix for a new directory: allocated, with nothing in it and no directory in its way. */
 fdb_error_t directory_prefix_allocate(FDBTransaction *tr, const keel_directory_layer *layer,
                                       struct directory_key *prefix);
 /* The same checks for a prefix that was given: PREFIX_IN_USE. */

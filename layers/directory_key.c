@@ -3,13 +3,15 @@
  * Keys and reads for the directory layer.
  *
  * Keys of the layer have no useful bound: a manual prefix may be long, its node's key holds it with
- * each zero byte doubled, and a name of any length follows. So a key grows: it starts in 160 bytes inside the
- * structure, enough for every allocated prefix with ordinary names, and moves to the heap beyond.
+ * each zero byte doubled, and a name of any length follows. So a key grows: it starts in 160 bytes
+ * inside the structure, enough for every allocated prefix with ordinary names, and moves to the
+ * heap beyond.
  *
- *   1. data[0 .. length) is the key; data == inside, or it is a block that directory_key_free frees.
+ *   1. data[0 .. length) is the key; data == inside, or a block that directory_key_free frees.
  *   2. error != 0: the key is not to be used; appending does nothing.
  *
- * Reads are started by one function and waited for by another, so that callers can have several under way.
+ * Reads are started by one function and waited for by another, so that callers can have several
+ * under way.
  *
  * Threads: nothing is shared. Failure: 1501 without memory; the errors of futures are passed on.
  */

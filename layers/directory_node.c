@@ -2,32 +2,37 @@
 /*
  * The tree of directories as it lies in the database.
  *
- * Each directory has a node, named by the directory's prefix. All nodes lie under the layer's node prefix N:
+ * Each directory has a node, named by the directory's prefix. All nodes lie under the layer's node
+ * prefix N:
  *
  *     N (prefix, 0, name)      → the prefix of the subdirectory `name`: an entry
  *     N (prefix, "layer")      → the layer tag, which may be empty
  *     N (N, "version")         → 1, 0, 0 as three 32-bit little-endian integers
  *     N (N, "hca", …)          → the allocator's (allocator.c)
  *
- * prefix, "layer", "version", "hca" and N are byte strings, name is a Unicode string. The root's node is the one with N itself as its prefix. The default layer has N = fe
- * and contents anywhere; a partition with prefix P is a layer of its own with N = P fe and contents under P, so that clearing P removes a
- * partition with all it holds.
+ * prefix, "layer", "version", "hca" and N are byte strings, name is a Unicode string. The root's
+ * node is the one with N itself as its prefix. The default layer has N = fe and contents anywhere;
+ * a partition with prefix P is a layer of its own with N = P fe and contents under P, so that
+ * clearing P removes a partition with all it holds.
  *
- *     /            node fe:         (fe, 0, "app") → 15 02      (fe, "version") → 1.0.0
- *     /app         node 15 02:      (15 02, 0, "users") → 15 2a   (15 02, "layer") → ""
- *     /app/users   node 15 2a:      (15 2a, "layer") → ""       contents: 15 2a …
+ *     /            node fe:         (fe, 0, "app") → 15 02          (fe, "version") → 1.0.0
+ *     /app         node 15 02:      (15 02, 0, "users") → 15 2a     (15 02, "layer") → ""
+ *     /app/users   node 15 2a:      (15 2a, "layer") → ""           contents: 15 2a …
  *
- *   1. No prefix of a directory is the beginning of another's or of N, nor the other way round. directory_prefix_* see to it.
+ *   1. No prefix of a directory is the beginning of another's or of N, nor the other way round:
+ *      directory_prefix_* see to it.
  *   2. A node other than the root's has exactly one entry, in its parent's node.
  *
- * Walking: the tag of a node and the entry for the next name can be read at the same time, because the tag only
- * decides whether the entry counts (a partition has no entries here); so a path costs one round trip a name and one more.
+ * Walking: the tag of a node and the entry for the next name can be read at the same time, because
+ * the tag only decides whether the entry counts (a partition has no entries here); so a path costs
+ * one round trip a name and one more.
  *
- * Removing: nodes are taken from a stack on the heap, some at a time, their entries read together. A node is cleared once its entries are on the
- * stack, so also a tree that is damaged into a circle comes to an end.
+ * Removing: nodes are taken from a stack on the heap, some at a time, their entries read together.
+ * A node is cleared once its entries are on the stack, so also a tree that is damaged into a circle
+ * comes to an end.
  *
- * Threads: nothing is shared. Failure: errors of reads are passed on, 1501 without memory; a tree that cannot be read
- * (a value or key of another form) is TUPLE_… or DIRECTORY_VERSION.
+ * Threads: nothing is shared. Failure: errors of reads are passed on, 1501 without memory; a tree
+ * that cannot be read (a value or key of another form) is TUPLE_… or DIRECTORY_VERSION.
  */
 #include "allocator.h"
 #include "directory_internal.h"
@@ -137,7 +142,8 @@ void directory_finder_free(struct directory_finder *finder) {
     directory_key_free(&finder->tag);
 }
 
-/* Starts the reads for the node just reached: its tag (the root has none), the entry of the next name. */
+/* Starts the reads for the node just reached: its tag (the root has none), the entry of the next
+ * name. */
 static fdb_error_t finder_read_on(struct directory_finder *finder) {
     struct directory_key key;
     keel_bytes prefix = directory_key_bytes(&finder->prefix);
@@ -235,7 +241,8 @@ bool directory_finder_in_partition(const struct directory_finder *finder, bool o
 
 /* ---- Is a prefix free? ---- */
 
-/* The reads that tell: of the contents, of the last node at or before the prefix, of nodes that extend it. */
+/* The reads that tell: of the contents, of the last node at or before the prefix, of nodes that
+ * extend it. */
 struct prefix_check {
     FDBFuture *contents, *before, *extending;
     struct directory_key node; /* N (prefix) */
@@ -322,14 +329,14 @@ static fdb_error_t wait_one(FDBFuture *future, bool *found, keel_bytes *key) {
     if (error)
         return error;
     *found = count > 0;
-    *key = count > 0 ? (keel_bytes){pairs[0].key, (size_t)pairs[0].key_length}
-                     : (keel_bytes){NULL, 0};
+    *key =
+        count > 0 ? (keel_bytes){pairs[0].key, (size_t)pairs[0].key_length} : (keel_bytes){NULL, 0};
     return 0;
 }
 
 /*
- * Is the prefix of the node before ours a beginning of ours? Byte strings are packed byte by byte, so the packed
- * forms, without the end mark, tell as well as the strings themselves.
+ * Is the prefix of the node before ours a beginning of ours? Byte strings are packed byte by byte,
+ * so the packed forms, without the end mark, tell as well as the strings themselves.
  */
 static fdb_error_t wait_before(const struct prefix_check *check, size_t node_prefix_length,
                                bool *contained) {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Directory layers and opened directories: what they remember, and who owns it. Nothing here reads or writes the
- * database.
+ * Directory layers and opened directories: what they remember, and who owns it. Nothing here reads
+ * or writes the database.
  *
  *     layer ◄──── directory               operations on a directory work in its layer
  *     layer ◄──── partition ────► layer   a partition has two: the one inside it, in which its
  *    (parent)                   (inside)  paths start, and the one that it is a directory of
  *
- * A layer counts its references: one of who created it, one of each directory and partition that works in it, one
- * of each partition that hangs in it, one of each operation under way. So a directory outlives the partition
- * and the layer through which it was opened. The layer inside a partition needs nothing of the layer around it but the
- * path, which it copies; that is why there are no cycles.
+ * A layer counts its references: one of who created it, one of each directory and partition that
+ * works in it, one of each partition that hangs in it, one of each operation under way. So a
+ * directory outlives the partition and the layer through which it was opened. The layer inside a
+ * partition needs nothing of the layer around it but the path, which it copies; that is why there
+ * are no cycles.
  *
- * Layers and directories are one block of memory each: the structure, the names of the path, then all bytes.
+ * Layers and directories are one block of memory each: the structure, the names of the path, then
+ * all bytes.
  *
  *   1. A layer is freed when its last reference goes; the static one never.
  *   2. directory.path begins with layer.root.path, except for a partition, where they are equal.
@@ -198,8 +200,8 @@ fdb_error_t directory_new(keel_directory_layer *layer, keel_path path, keel_byte
         if (error)
             return error;
     }
-    keel_directory *made = malloc(sizeof *made + path_size(above) + path_size(path) +
-                                  prefix.length + tag.length);
+    keel_directory *made =
+        malloc(sizeof *made + path_size(above) + path_size(path) + prefix.length + tag.length);
     if (!made) {
         directory_layer_release(inside);
         return DIRECTORY_NO_MEMORY;

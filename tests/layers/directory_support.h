@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of the directory layer share: a database in memory for each test, and calls that must succeed.
+ * What the tests of the directory layer share: a database in memory for each test, and calls that
+ * must succeed.
  */
 #ifndef KEEL_TESTS_DIRECTORY_SUPPORT_H
 #define KEEL_TESTS_DIRECTORY_SUPPORT_H
@@ -70,14 +71,17 @@ static inline keel_bytes prefix_of(const keel_directory *directory) {
     return prefix;
 }
 
-static inline keel_directory *make(FDBTransaction *tr, const keel_directory *parent, keel_path path, const char *layer) {
+static inline keel_directory *make(FDBTransaction *tr, const keel_directory *parent, keel_path path,
+                                   const char *layer) {
     keel_directory *directory = NULL;
-    assert_int_equal(keel_directory_create_or_open(tr, parent, path, KEEL_LAYER(layer), &directory), 0);
+    assert_int_equal(keel_directory_create_or_open(tr, parent, path, KEEL_LAYER(layer), &directory),
+                     0);
     assert_non_null(directory);
     return directory;
 }
 
-static inline void make_closed(FDBTransaction *tr, const keel_directory *parent, keel_path path, const char *layer) {
+static inline void make_closed(FDBTransaction *tr, const keel_directory *parent, keel_path path,
+                               const char *layer) {
     assert_int_equal(keel_directory_create_or_open(tr, parent, path, KEEL_LAYER(layer), NULL), 0);
 }
 
@@ -89,7 +93,8 @@ static inline int exists(FDBTransaction *tr, const keel_directory *parent, keel_
 
 static inline fdb_error_t join_name(void *context, keel_bytes name) {
     char *text = context;
-    snprintf(text + strlen(text), 1000 - strlen(text), "%.*s ", (int)name.length, (const char *)name.data);
+    snprintf(text + strlen(text), 1000 - strlen(text), "%.*s ", (int)name.length,
+             (const char *)name.data);
     return 0;
 }
 
@@ -125,10 +130,10 @@ static inline int count_keys(FDBTransaction *tr, keel_bytes first, keel_bytes en
     const FDBKeyValue *pairs;
     int count;
     fdb_bool_t more;
-    FDBFuture *future =
-        fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(first.data, (int)first.length),
-                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end.data, (int)end.length), 0, 0,
-                                  FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+    FDBFuture *future = fdb_transaction_get_range(
+        tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(first.data, (int)first.length),
+        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end.data, (int)end.length), 0, 0,
+        FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
     assert_int_equal(keel_wait(future), 0);
     assert_int_equal(fdb_future_get_keyvalue_array(future, &pairs, &count, &more), 0);
     assert_false(more);

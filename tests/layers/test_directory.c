@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory layer on a database in memory: the operations and every error they have, partitions, manual prefixes, versions,
- * the bytes in the database, conflicts, large trees. The allocator is tested in test_directory_allocator.c, random sequences of
- * operations against a reference model in test_directory_model.c, failing memory and reads in test_directory_faults.c.
+ * The directory layer on a database in memory: the operations and every error they have,
+ * partitions, manual prefixes, versions, the bytes in the database, conflicts, large trees. The
+ * allocator is tested in test_directory_allocator.c, random sequences of operations against a
+ * reference model in test_directory_model.c, failing memory and reads in test_directory_faults.c.
  */
 #include "directory_support.h"
 
@@ -14,16 +15,20 @@ static void test_create_open_list(void **state) {
     keel_directory *users = NULL, *again = NULL, *app = NULL, *inner = NULL;
 
     assert_string_equal(list(tr, NULL, KEEL_PATH()), "");
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("app"), KEEL_NO_LAYER, &users), KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("app"), KEEL_NO_LAYER, &users),
+                     KEEL_ERROR_DIRECTORY_MISSING);
     assert_null(users);
-    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH("app", "users"), KEEL_LAYER("table"), NULL, &users), 0);
+    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH("app", "users"), KEEL_LAYER("table"),
+                                           NULL, &users),
+                     0);
     assert_path(users, KEEL_PATH("app", "users"));
     assert_text(keel_directory_layer_of(users), "table");
     assert_false(keel_directory_is_partition(users));
     commit(tr);
 
     tr = begin();
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("app", "users"), KEEL_LAYER("table"), &again), 0);
+    assert_int_equal(
+        keel_directory_open(tr, NULL, KEEL_PATH("app", "users"), KEEL_LAYER("table"), &again), 0);
     assert_bytes(prefix_of(again), prefix_of(users).data, prefix_of(users).length);
     app = make(tr, NULL, KEEL_PATH("app"), "");
     assert_text(keel_directory_layer_of(app), "");
@@ -54,27 +59,51 @@ static void test_create_open_errors(void **state) {
     keel_directory *directory = NULL;
     keel_bytes prefix = BYTES("abc"), bad = BYTES("\xc3\x28"), none = {NULL, 3};
     make_closed(tr, NULL, KEEL_PATH("a"), "one");
-    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("two"), NULL, &directory), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("two"), &directory), KEEL_ERROR_DIRECTORY_LAYER);
-    assert_int_equal(keel_directory_create_or_open(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("on"), &directory), KEEL_ERROR_DIRECTORY_LAYER);
-    assert_int_equal(keel_directory_create_or_open(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("b", "c"), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_open(tr, NULL, (keel_path){&bad, 1}, KEEL_NO_LAYER, &directory), KEEL_ERROR_NOT_UTF8);
-    assert_int_equal(keel_directory_open(tr, NULL, (keel_path){&none, 1}, KEEL_NO_LAYER, &directory), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_open(tr, NULL, (keel_path){NULL, 1}, KEEL_NO_LAYER, &directory), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("a"), none, &directory), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_open(NULL, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, &directory), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_list(tr, NULL, KEEL_PATH("b"), join_name, NULL), KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(
+        keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("two"), NULL, &directory),
+        KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("two"), &directory),
+                     KEEL_ERROR_DIRECTORY_LAYER);
+    assert_int_equal(
+        keel_directory_create_or_open(tr, NULL, KEEL_PATH("a"), KEEL_LAYER("on"), &directory),
+        KEEL_ERROR_DIRECTORY_LAYER);
+    assert_int_equal(
+        keel_directory_create_or_open(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &directory),
+        KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(
+        keel_directory_create(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &prefix, &directory),
+        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
+    assert_int_equal(
+        keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, &prefix, &directory),
+        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("b", "c"), KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_open(tr, NULL, (keel_path){&bad, 1}, KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_NOT_UTF8);
+    assert_int_equal(
+        keel_directory_open(tr, NULL, (keel_path){&none, 1}, KEEL_NO_LAYER, &directory),
+        KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_open(tr, NULL, (keel_path){NULL, 1}, KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("a"), none, &directory),
+                     KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_open(NULL, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_list(tr, NULL, KEEL_PATH("b"), join_name, NULL),
+                     KEEL_ERROR_DIRECTORY_MISSING);
     assert_int_equal(keel_directory_list(tr, NULL, KEEL_PATH(), NULL, NULL), KEEL_ERROR_ARGUMENT);
     assert_null(directory);
     assert_string_equal(list(tr, NULL, KEEL_PATH()), "a ");
     keel_bytes found;
     keel_subspace subspace;
-    assert_int_equal(keel_directory_prefix(keel_directory_root(keel_directory_layer_default()), &found), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_subspace(keel_directory_root(keel_directory_layer_default()), &subspace), KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(
+        keel_directory_prefix(keel_directory_root(keel_directory_layer_default()), &found),
+        KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(
+        keel_directory_subspace(keel_directory_root(keel_directory_layer_default()), &subspace),
+        KEEL_ERROR_DIRECTORY_ROOT);
     fdb_transaction_destroy(tr);
 }
 
@@ -89,7 +118,9 @@ static void test_names(void **state) {
     keel_bytes odd[] = {BYTES("\0"), BYTES(""), BYTES("z\0y"), BYTES("\xf0\x9f\x90\x9f")};
     for (size_t i = 0; i < 4; i++) {
         keel_directory *directory;
-        assert_int_equal(keel_directory_create(tr, NULL, (keel_path){&odd[i], 1}, KEEL_NO_LAYER, NULL, &directory), 0);
+        assert_int_equal(keel_directory_create(tr, NULL, (keel_path){&odd[i], 1}, KEEL_NO_LAYER,
+                                               NULL, &directory),
+                         0);
         assert_path(directory, (keel_path){&odd[i], 1});
         keel_directory_close(directory);
         assert_true(exists(tr, NULL, (keel_path){&odd[i], 1}));
@@ -138,24 +169,41 @@ static void test_move_errors(void **state) {
     keel_directory *root = keel_directory_root(keel_directory_layer_default());
     keel_bytes bad = BYTES("\xff");
     make_closed(tr, NULL, KEEL_PATH("d"), "");
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &moved), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a", "b", "c"), &moved), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH(), KEEL_PATH("q"), &moved), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("no", "x"), &moved), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("d"), &moved), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("d"), &moved), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH(), &moved), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a", "b"), KEEL_PATH("a"), &moved), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("no", "x"), &moved), KEEL_ERROR_DIRECTORY_PARENT_MISSING);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){&bad, 1}, &moved), KEEL_ERROR_NOT_UTF8);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){NULL, 1}, &moved), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_move_to(tr, root, KEEL_PATH("x"), &moved), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a", "b", "c"), &moved), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("d"), &moved), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move_to(tr, a, (keel_path){&bad, 1}, &moved), KEEL_ERROR_NOT_UTF8);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &moved),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(
+        keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a", "b", "c"), &moved),
+        KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH(), KEEL_PATH("q"), &moved),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("no", "x"), &moved),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("d"), &moved),
+                     KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("d"), &moved),
+                     KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH(), &moved),
+                     KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a", "b"), KEEL_PATH("a"), &moved),
+                     KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("no", "x"), &moved),
+                     KEEL_ERROR_DIRECTORY_PARENT_MISSING);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){&bad, 1}, &moved),
+                     KEEL_ERROR_NOT_UTF8);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){NULL, 1}, &moved),
+                     KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_move_to(tr, root, KEEL_PATH("x"), &moved),
+                     KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a", "b", "c"), &moved),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("d"), &moved),
+                     KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_move_to(tr, a, (keel_path){&bad, 1}, &moved),
+                     KEEL_ERROR_NOT_UTF8);
     assert_int_equal(keel_directory_move_to(tr, NULL, KEEL_PATH("d"), &moved), KEEL_ERROR_ARGUMENT);
     assert_int_equal(keel_directory_remove(tr, a, KEEL_PATH()), 0);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("z"), &moved), KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("z"), &moved),
+                     KEEL_ERROR_DIRECTORY_MISSING);
     assert_null(moved);
     assert_string_equal(list(tr, NULL, KEEL_PATH()), "a d ");
     fdb_transaction_destroy(tr);
@@ -166,16 +214,20 @@ static void test_remove(void **state) {
     (void)state;
     FDBTransaction *tr = begin();
     int existed = -1;
-    keel_directory *a = make(tr, NULL, KEEL_PATH("a"), ""), *c = make(tr, NULL, KEEL_PATH("a", "b", "c"), "");
+    keel_directory *a = make(tr, NULL, KEEL_PATH("a"), ""),
+                   *c = make(tr, NULL, KEEL_PATH("a", "b", "c"), "");
     keel_directory *other = make(tr, NULL, KEEL_PATH("other"), "");
     set(tr, prefix_of(c), "contents");
     set(tr, prefix_of(other), "stays");
     commit(tr);
     tr = begin();
     assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_remove_if_exists(tr, NULL, KEEL_PATH(), &existed), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH("no")), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH("no", "no")), KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_remove_if_exists(tr, NULL, KEEL_PATH(), &existed),
+                     KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH("no")),
+                     KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH("no", "no")),
+                     KEEL_ERROR_DIRECTORY_MISSING);
     assert_int_equal(existed, -1);
     assert_int_equal(keel_directory_remove_if_exists(tr, a, KEEL_PATH("no"), &existed), 0);
     assert_int_equal(existed, 0);
@@ -205,7 +257,9 @@ static void test_layout(void **state) {
     uint8_t value[64];
     assert_int_equal(keel_directory_layer_create(BYTES("\xfe"), BYTES(""), 1, &layer), 0);
     FDBTransaction *tr = begin();
-    assert_int_equal(keel_directory_create(tr, keel_directory_root(layer), KEEL_PATH("n"), KEEL_LAYER("L"), &prefix, &directory), 0);
+    assert_int_equal(keel_directory_create(tr, keel_directory_root(layer), KEEL_PATH("n"),
+                                           KEEL_LAYER("L"), &prefix, &directory),
+                     0);
     commit(tr);
     tr = begin();
     /* fe (b"\xfe", b"version") */
@@ -257,10 +311,16 @@ static void test_versions(void **state) {
     assert_true(exists(tr, NULL, KEEL_PATH("a")));
     assert_string_equal(list(tr, NULL, KEEL_PATH()), "a ");
     make_closed(tr, NULL, KEEL_PATH("a"), "");
-    assert_int_equal(keel_directory_create_or_open(tr, NULL, KEEL_PATH("b"), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_READ_ONLY);
-    assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, NULL, &directory), KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("b"), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &directory), KEEL_ERROR_DIRECTORY_READ_ONLY);
+    assert_int_equal(
+        keel_directory_create_or_open(tr, NULL, KEEL_PATH("b"), KEEL_NO_LAYER, &directory),
+        KEEL_ERROR_DIRECTORY_READ_ONLY);
+    assert_int_equal(
+        keel_directory_create(tr, NULL, KEEL_PATH("a"), KEEL_NO_LAYER, NULL, &directory),
+        KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(keel_directory_open(tr, NULL, KEEL_PATH("b"), KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &directory),
+                     KEEL_ERROR_DIRECTORY_READ_ONLY);
     assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()), KEEL_ERROR_DIRECTORY_READ_ONLY);
 
     /* A newer major version, and something that is no version, are refused before all else. */
@@ -270,10 +330,15 @@ static void test_versions(void **state) {
         fdb_transaction_set(tr, key.data, (int)key.length, version, i == 0 ? 12 : i == 1 ? 11 : 13);
         int existing;
         keel_bytes prefix = BYTES("x");
-        assert_int_equal(keel_directory_exists(tr, NULL, KEEL_PATH("a"), &existing), KEEL_ERROR_DIRECTORY_VERSION);
-        assert_int_equal(keel_directory_create(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_VERSION);
-        assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()), KEEL_ERROR_DIRECTORY_VERSION);
-        assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &directory), KEEL_ERROR_DIRECTORY_VERSION);
+        assert_int_equal(keel_directory_exists(tr, NULL, KEEL_PATH("a"), &existing),
+                         KEEL_ERROR_DIRECTORY_VERSION);
+        assert_int_equal(
+            keel_directory_create(tr, NULL, KEEL_PATH(), KEEL_NO_LAYER, &prefix, &directory),
+            KEEL_ERROR_DIRECTORY_VERSION);
+        assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()),
+                         KEEL_ERROR_DIRECTORY_VERSION);
+        assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &directory),
+                         KEEL_ERROR_DIRECTORY_VERSION);
     }
     /* An older major version is fine. */
     memset(version, 0, sizeof version);
@@ -294,29 +359,44 @@ static void test_manual_prefixes(void **state) {
     FDBTransaction *tr = begin();
     keel_bytes good = BYTES("abc");
     make_closed(tr, root, KEEL_PATH("allocated"), "");
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("a", "b"), KEEL_NO_LAYER, &good, NULL), 0);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("a", "b"), KEEL_NO_LAYER, &good, NULL), 0);
 
-    struct { keel_bytes prefix; fdb_error_t error; } cases[] = {
-        {BYTES(""), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},     {BYTES("abc"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
-        {BYTES("ab"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},   {BYTES("a"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
-        {BYTES("abcd"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE}, {BYTES("abc\0"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
-        {BYTES("\xfe"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE}, {BYTES("\xfe\x01"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
-        {BYTES("\xff"), KEEL_ERROR_NO_SUCCESSOR},            {BYTES("\xff\xff"), KEEL_ERROR_NO_SUCCESSOR},
+    struct {
+        keel_bytes prefix;
+        fdb_error_t error;
+    } cases[] = {
+        {BYTES(""), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("abc"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("ab"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("a"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("abcd"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("abc\0"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("\xfe"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("\xfe\x01"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
+        {BYTES("\xff"), KEEL_ERROR_NO_SUCCESSOR},
+        {BYTES("\xff\xff"), KEEL_ERROR_NO_SUCCESSOR},
         {BYTES("\x15"), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE},
     };
     make_closed(tr, root, KEEL_PATH("another"), ""); /* at least one of them lies under 15 */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER, &cases[i].prefix, &directory), cases[i].error);
+        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER,
+                                               &cases[i].prefix, &directory),
+                         cases[i].error);
     assert_null(directory);
     /* A refused prefix leaves no parent behind. */
     assert_false(exists(tr, root, KEEL_PATH("x")));
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("a", "b"), KEEL_NO_LAYER, &good, &directory), KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("a", "b"), KEEL_NO_LAYER, &good, &directory),
+        KEEL_ERROR_DIRECTORY_EXISTS);
     /* Neighbours are free, keys in the way are no reason. */
     set(tr, BYTES("abd"), "");
     keel_bytes neighbours[] = {BYTES("abb"), BYTES("abd"), BYTES("ab\0"), BYTES("b")};
     const char *names[] = {"1", "2", "3", "4"};
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH(names[i]), KEEL_NO_LAYER, &neighbours[i], NULL), 0);
+        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH(names[i]), KEEL_NO_LAYER,
+                                               &neighbours[i], NULL),
+                         0);
     commit(tr);
     keel_directory_layer_destroy(layer);
 }
@@ -332,17 +412,25 @@ static void test_long_prefixes(void **state) {
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         uint8_t *bytes = calloc(1, lengths[i] + 1);
         bytes[0] = (uint8_t)('A' + i);
-        keel_bytes prefix = {bytes, lengths[i]}, longer = {bytes, lengths[i] + 1}, shorter = {bytes, lengths[i] - 1};
+        keel_bytes prefix = {bytes, lengths[i]}, longer = {bytes, lengths[i] + 1},
+                   shorter = {bytes, lengths[i] - 1};
         char name[2] = {(char)('a' + i), 0};
         keel_directory *directory, *opened, *inside;
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH(name), KEEL_NO_LAYER, &prefix, &directory), 0);
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("q"), KEEL_NO_LAYER, &longer, &opened), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("q"), KEEL_NO_LAYER, &shorter, &opened), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+        assert_int_equal(
+            keel_directory_create(tr, root, KEEL_PATH(name), KEEL_NO_LAYER, &prefix, &directory),
+            0);
+        assert_int_equal(
+            keel_directory_create(tr, root, KEEL_PATH("q"), KEEL_NO_LAYER, &longer, &opened),
+            KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+        assert_int_equal(
+            keel_directory_create(tr, root, KEEL_PATH("q"), KEEL_NO_LAYER, &shorter, &opened),
+            KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
         assert_bytes(prefix_of(directory), bytes, lengths[i]);
         assert_int_equal(keel_directory_open(tr, root, KEEL_PATH(name), KEEL_NO_LAYER, &opened), 0);
         assert_bytes(prefix_of(opened), bytes, lengths[i]);
         keel_subspace subspace;
-        fdb_error_t expected = lengths[i] > KEEL_SUBSPACE_PREFIX_MAX ? KEEL_ERROR_BUFFER_TOO_SMALL : 0;
+        fdb_error_t expected =
+            lengths[i] > KEEL_SUBSPACE_PREFIX_MAX ? KEEL_ERROR_BUFFER_TOO_SMALL : 0;
         assert_int_equal(keel_directory_subspace(opened, &subspace), expected);
         inside = make(tr, directory, KEEL_PATH("in"), "");
         keel_directory_close(inside);
@@ -358,7 +446,9 @@ static void test_long_prefixes(void **state) {
     memset(bytes, 'Z', 1200);
     keel_bytes prefix = {bytes, 1200};
     keel_directory *partition, *inside;
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("partition"), KEEL_LAYER("partition"), &prefix, &partition), 0);
+    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("partition"),
+                                           KEEL_LAYER("partition"), &prefix, &partition),
+                     0);
     inside = make(tr, partition, KEEL_PATH("1", "2"), "");
     assert_true(prefix_of(inside).length > 1200);
     assert_true(exists(tr, root, KEEL_PATH("partition", "1", "2")));
@@ -373,13 +463,15 @@ static void test_long_prefixes(void **state) {
     keel_directory_layer_destroy(layer);
 }
 
-/* The longest key is 10000 bytes; a directory that does not fit is an error at commit, never a shorter key. */
+/* The longest key is 10000 bytes; a directory that does not fit is an error at commit, never a
+ * shorter key. */
 static void test_too_long(void **state) {
     (void)state;
     FDBTransaction *tr = begin();
     char *text = calloc(1, 20001);
     memset(text, 'x', 20000);
-    fdb_error_t error = keel_directory_create_or_open(tr, NULL, KEEL_PATH(text), KEEL_NO_LAYER, NULL);
+    fdb_error_t error =
+        keel_directory_create_or_open(tr, NULL, KEEL_PATH(text), KEEL_NO_LAYER, NULL);
     if (!error)
         error = keel_wait_destroy(fdb_transaction_commit(tr));
     assert_int_equal(error, 2102);
@@ -408,12 +500,19 @@ static void test_other_subspaces(void **state) {
     keel_directory_close(a);
     /* A given prefix need not lie under the content prefix. */
     keel_bytes prefix = BYTES("elsewhere");
-    assert_int_equal(keel_directory_create(tr, keel_directory_root(two), KEEL_PATH("e"), KEEL_NO_LAYER, &prefix, NULL), 0);
-    /* Contents all over the nodes: every prefix of 64 lies under n2 (…) or not; here nodes under nothing: no prefix is free. */
+    assert_int_equal(keel_directory_create(tr, keel_directory_root(two), KEEL_PATH("e"),
+                                           KEEL_NO_LAYER, &prefix, NULL),
+                     0);
+    /* Contents all over the nodes: every prefix of 64 lies under n2 (…) or not; here nodes under
+     * nothing: no prefix is free. */
     keel_directory_layer *none;
     assert_int_equal(keel_directory_layer_create(BYTES(""), BYTES("c3"), 1, &none), 0);
-    assert_int_equal(keel_directory_create(tr, keel_directory_root(none), KEEL_PATH("x"), KEEL_NO_LAYER, NULL, NULL), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
-    assert_int_equal(keel_directory_create(tr, keel_directory_root(none), KEEL_PATH("x"), KEEL_NO_LAYER, &prefix, NULL), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+    assert_int_equal(keel_directory_create(tr, keel_directory_root(none), KEEL_PATH("x"),
+                                           KEEL_NO_LAYER, NULL, NULL),
+                     KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+    assert_int_equal(keel_directory_create(tr, keel_directory_root(none), KEEL_PATH("x"),
+                                           KEEL_NO_LAYER, &prefix, NULL),
+                     KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
     commit(tr);
     keel_directory_close(b);
     keel_directory_layer_destroy(two);
@@ -421,8 +520,10 @@ static void test_other_subspaces(void **state) {
     keel_directory_layer_destroy(NULL);
     keel_directory_layer_destroy(keel_directory_layer_default());
     keel_directory_close(keel_directory_root(keel_directory_layer_default()));
-    assert_int_equal(keel_directory_layer_create(BYTES(""), BYTES(""), 0, NULL), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_layer_create((keel_bytes){NULL, 1}, BYTES(""), 0, &none), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_layer_create(BYTES(""), BYTES(""), 0, NULL),
+                     KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_directory_layer_create((keel_bytes){NULL, 1}, BYTES(""), 0, &none),
+                     KEEL_ERROR_ARGUMENT);
 }
 
 /* The allocator wants a place that is taken: by plain keys, by a directory with a manual prefix. */
@@ -433,21 +534,28 @@ static void test_allocator_in_the_way(void **state) {
     keel_directory *root = keel_directory_root(layer), *directory = NULL;
     FDBTransaction *tr = begin();
     keel_bytes manual = BYTES("c");
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("all"), KEEL_NO_LAYER, &manual, NULL), 0);
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER, NULL, &directory), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("all"), KEEL_NO_LAYER, &manual, NULL), 0);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER, NULL, &directory),
+        KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
     for (int i = 0; i < 64; i++) {
         uint8_t key[3] = {'c', 0x15, (uint8_t)i};
         set(tr, keel_bytes_of(key, i == 0 ? 2 : 3), "");
     }
     set(tr, BYTES("c\x14"), "");
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER, NULL, &directory), KEEL_ERROR_DIRECTORY_PREFIX_NOT_EMPTY);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("x", "y"), KEEL_NO_LAYER, NULL, &directory),
+        KEEL_ERROR_DIRECTORY_PREFIX_NOT_EMPTY);
     assert_null(directory);
     assert_string_equal(list(tr, root, KEEL_PATH()), "all ");
     /* The parents of a directory with a manual prefix may not lie around or inside it. */
     fdb_transaction_reset(tr);
     keel_directory_layer *narrow;
     assert_int_equal(keel_directory_layer_create(BYTES("n"), BYTES("cc"), 1, &narrow), 0);
-    assert_int_equal(keel_directory_create(tr, keel_directory_root(narrow), KEEL_PATH("x", "y"), KEEL_NO_LAYER, &manual, &directory), KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
+    assert_int_equal(keel_directory_create(tr, keel_directory_root(narrow), KEEL_PATH("x", "y"),
+                                           KEEL_NO_LAYER, &manual, &directory),
+                     KEEL_ERROR_DIRECTORY_PREFIX_IN_USE);
     assert_string_equal(list(tr, keel_directory_root(narrow), KEEL_PATH()), "");
     fdb_transaction_destroy(tr);
     keel_directory_layer_destroy(layer);
@@ -507,34 +615,62 @@ static void test_partition_errors(void **state) {
     assert_int_equal(keel_directory_layer_create(BYTES("\xfe"), BYTES(""), 1, &layer), 0);
     keel_directory *root = keel_directory_root(layer), *directory = NULL;
     FDBTransaction *tr = begin();
-    keel_directory *p = make(tr, root, KEEL_PATH("p"), "partition"), *q = make(tr, root, KEEL_PATH("q"), "partition");
+    keel_directory *p = make(tr, root, KEEL_PATH("p"), "partition"),
+                   *q = make(tr, root, KEEL_PATH("q"), "partition");
     keel_directory *a = make(tr, p, KEEL_PATH("a"), "");
     keel_bytes prefix = BYTES("xyz");
     make_closed(tr, root, KEEL_PATH("out"), "");
     /* On the partition itself, an empty path is the root inside, where opening is concerned. */
-    assert_int_equal(keel_directory_open(tr, p, KEEL_PATH(), KEEL_NO_LAYER, &directory), KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_create(tr, p, KEEL_PATH(), KEEL_NO_LAYER, NULL, &directory), KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(keel_directory_open(tr, p, KEEL_PATH(), KEEL_NO_LAYER, &directory),
+                     KEEL_ERROR_DIRECTORY_ROOT);
+    assert_int_equal(keel_directory_create(tr, p, KEEL_PATH(), KEEL_NO_LAYER, NULL, &directory),
+                     KEEL_ERROR_DIRECTORY_ROOT);
     /* Manual prefixes are for outside only. */
-    assert_int_equal(keel_directory_create(tr, p, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("p", "m"), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(keel_directory_create(tr, a, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory), KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
+    assert_int_equal(
+        keel_directory_create(tr, p, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory),
+        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
+    assert_int_equal(
+        keel_directory_create(tr, root, KEEL_PATH("p", "m"), KEEL_NO_LAYER, &prefix, &directory),
+        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
+    assert_int_equal(
+        keel_directory_create(tr, a, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory),
+        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
     /* Moves stay in a partition. */
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("out", "a"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("out"), KEEL_PATH("p", "out"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("q", "a"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("q"), KEEL_PATH("p", "q"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("no"), KEEL_PATH("p", "x"), &directory), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "no"), KEEL_PATH("p", "x"), &directory), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p"), KEEL_PATH("p", "x"), &directory), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, p, KEEL_PATH(), KEEL_PATH("x"), &directory), KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH(), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("q", "a"), &directory), KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("p"), &directory), KEEL_ERROR_DIRECTORY_EXISTS);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("out", "a"), &directory),
+        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("out"), KEEL_PATH("p", "out"), &directory),
+        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("q", "a"), &directory),
+        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("q"), KEEL_PATH("p", "q"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("no"), KEEL_PATH("p", "x"), &directory),
+        KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("p", "no"), KEEL_PATH("p", "x"), &directory),
+        KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p"), KEEL_PATH("p", "x"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move(tr, p, KEEL_PATH(), KEEL_PATH("x"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH(), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("q", "a"), &directory),
+                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
+    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("p"), &directory),
+                     KEEL_ERROR_DIRECTORY_EXISTS);
     assert_null(directory);
     /* Inside, by path from the top and from the partition, and the partition itself. */
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p", "b"), &directory), 0);
+    assert_int_equal(
+        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p", "b"), &directory), 0);
     assert_path(directory, KEEL_PATH("p", "b"));
     keel_directory_close(directory);
     assert_int_equal(keel_directory_move(tr, p, KEEL_PATH("b"), KEEL_PATH("c"), NULL), 0);
@@ -542,14 +678,16 @@ static void test_partition_errors(void **state) {
     assert_true(keel_directory_is_partition(directory));
     assert_path(directory, KEEL_PATH("out", "p2"));
     assert_string_equal(list(tr, directory, KEEL_PATH()), "c ");
-    /* The old object still reaches the inside, whose keys have not moved, but is no longer there itself. */
+    /* The old object still reaches the inside, whose keys have not moved, but is no longer there
+     * itself. */
     assert_string_equal(list(tr, p, KEEL_PATH()), "c ");
     assert_false(exists(tr, p, KEEL_PATH()));
     assert_int_equal(keel_directory_remove(tr, p, KEEL_PATH()), KEEL_ERROR_DIRECTORY_MISSING);
     assert_int_equal(keel_directory_remove(tr, directory, KEEL_PATH("c")), 0);
     assert_int_equal(keel_directory_remove(tr, directory, KEEL_PATH()), 0);
     assert_false(exists(tr, root, KEEL_PATH("out", "p2")));
-    assert_int_equal(keel_directory_remove(tr, root, KEEL_PATH("q", "no")), KEEL_ERROR_DIRECTORY_MISSING);
+    assert_int_equal(keel_directory_remove(tr, root, KEEL_PATH("q", "no")),
+                     KEEL_ERROR_DIRECTORY_MISSING);
     commit(tr);
     keel_directory_close(directory);
     keel_directory_close(p);
@@ -566,7 +704,8 @@ static fdb_error_t try_commit(FDBTransaction *tr) {
     return error;
 }
 
-/* Two transactions that look and then write what the other has looked at: not_committed (1020), unless one looked by snapshot. */
+/* Two transactions that look and then write what the other has looked at: not_committed (1020),
+ * unless one looked by snapshot. */
 static void test_conflicts(void **state) {
     (void)state;
     FDBTransaction *tr = begin();
@@ -578,9 +717,12 @@ static void test_conflicts(void **state) {
         if (i == 0)
             assert_int_equal(keel_directory_exists(reader, NULL, KEEL_PATH("x"), &found), 0);
         else if (i == 1)
-            assert_int_equal(keel_directory_exists_snapshot(reader, NULL, KEEL_PATH("x"), &found), 0);
+            assert_int_equal(keel_directory_exists_snapshot(reader, NULL, KEEL_PATH("x"), &found),
+                             0);
         else
-            assert_int_equal(keel_directory_list_snapshot(reader, NULL, KEEL_PATH(), join_name, (char[1000]){0}), 0);
+            assert_int_equal(
+                keel_directory_list_snapshot(reader, NULL, KEEL_PATH(), join_name, (char[1000]){0}),
+                0);
         set(reader, BYTES("other"), "");
         make_closed(writer, NULL, KEEL_PATH("x"), "");
         commit(writer);
@@ -591,17 +733,20 @@ static void test_conflicts(void **state) {
     }
     /* Two that create different directories do not conflict; two that create the same do. */
     FDBTransaction *one = begin(), *two = begin(), *three = begin();
-    keel_directory *a = make(one, NULL, KEEL_PATH("base", "1"), ""), *b = make(two, NULL, KEEL_PATH("base", "2"), "");
+    keel_directory *a = make(one, NULL, KEEL_PATH("base", "1"), ""),
+                   *b = make(two, NULL, KEEL_PATH("base", "2"), "");
     make_closed(three, NULL, KEEL_PATH("base", "1"), "");
     assert_int_equal(try_commit(one), 0);
     fdb_error_t error = try_commit(two);
     /* They may have drawn the same prefix: 1 in 64. */
-    bool same = prefix_of(a).length == prefix_of(b).length && memcmp(prefix_of(a).data, prefix_of(b).data, prefix_of(a).length) == 0;
+    bool same = prefix_of(a).length == prefix_of(b).length &&
+                memcmp(prefix_of(a).data, prefix_of(b).data, prefix_of(a).length) == 0;
     assert_int_equal(error, same ? 1020 : 0);
     assert_int_equal(try_commit(three), 1020);
     tr = begin();
     keel_directory *opened;
-    assert_int_equal(keel_directory_open_snapshot(tr, NULL, KEEL_PATH("base", "1"), KEEL_NO_LAYER, &opened), 0);
+    assert_int_equal(
+        keel_directory_open_snapshot(tr, NULL, KEEL_PATH("base", "1"), KEEL_NO_LAYER, &opened), 0);
     assert_bytes(prefix_of(opened), prefix_of(a).data, prefix_of(a).length);
     fdb_transaction_destroy(tr);
     keel_directory_close(opened);
@@ -651,7 +796,8 @@ static void test_wide_tree(void **state) {
         uint8_t bytes[6];
         snprintf((char *)bytes, sizeof bytes, "m%04x", (unsigned)i);
         keel_bytes prefix = {bytes, 5};
-        assert_int_equal(keel_directory_create(tr, root, KEEL_PATH("w", pad), KEEL_NO_LAYER, &prefix, NULL), 0);
+        assert_int_equal(
+            keel_directory_create(tr, root, KEEL_PATH("w", pad), KEEL_NO_LAYER, &prefix, NULL), 0);
         if (i % 500 == 499) {
             commit(tr);
             tr = begin();
@@ -676,7 +822,8 @@ static void test_circle(void **state) {
     keel_directory *a = make(tr, NULL, KEEL_PATH("a"), ""), *b = make(tr, a, KEEL_PATH("b"), "");
     uint8_t key[64] = {0xfe};
     size_t length;
-    assert_int_equal(keel_tuple_pack(KEEL_TUPLE(prefix_of(b), 0, "a"), key + 1, sizeof key - 1, &length), 0);
+    assert_int_equal(
+        keel_tuple_pack(KEEL_TUPLE(prefix_of(b), 0, "a"), key + 1, sizeof key - 1, &length), 0);
     fdb_transaction_set(tr, key, (int)length + 1, prefix_of(a).data, (int)prefix_of(a).length);
     assert_true(exists(tr, b, KEEL_PATH("a", "b", "a", "b", "a")));
     assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH("a")), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The allocator of the directory layer: what it hands out under contention, between transactions and inside one, is unique, short and
- * free of prefixes of each other; the sizes of its windows.
+ * The allocator of the directory layer: what it hands out under contention, between transactions
+ * and inside one, is unique, short and free of prefixes of each other; the sizes of its windows.
  */
 #include "directory_support.h"
 
@@ -27,7 +27,8 @@ static fdb_error_t create_one(FDBTransaction *tr, void *context) {
     char name[32];
     keel_directory *directory;
     snprintf(name, sizeof name, "%d-%d", worker->number, worker->directory);
-    fdb_error_t error = keel_directory_create(tr, NULL, KEEL_PATH(name), KEEL_NO_LAYER, NULL, &directory);
+    fdb_error_t error =
+        keel_directory_create(tr, NULL, KEEL_PATH(name), KEEL_NO_LAYER, NULL, &directory);
     if (error)
         return error;
     keel_bytes prefix = {NULL, 0};
@@ -42,7 +43,8 @@ static fdb_error_t create_one(FDBTransaction *tr, void *context) {
 static void *work(void *context) {
     struct worker *worker = context;
     for (worker->directory = 0; worker->directory < EACH; worker->directory++) {
-        fdb_error_t error = worker->shared ? create_one(worker->shared, worker) : keel_run(keel_fdb(db), create_one, worker);
+        fdb_error_t error = worker->shared ? create_one(worker->shared, worker)
+                                           : keel_run(keel_fdb(db), create_one, worker);
         if (error) {
             fprintf(stderr, "allocating failed: %d\n", error);
             abort();
@@ -66,11 +68,13 @@ static void check_taken(struct worker *workers) {
     for (int i = 0; i < THREADS * EACH; i++) {
         assert_in_range(all[i].length, 1, 3);
         if (i > 0)
-            assert_false(all[i - 1].length <= all[i].length && memcmp(all[i - 1].bytes, all[i].bytes, all[i - 1].length) == 0);
+            assert_false(all[i - 1].length <= all[i].length &&
+                         memcmp(all[i - 1].bytes, all[i].bytes, all[i - 1].length) == 0);
     }
 }
 
-/* At least as many draws are counted in the newest window as there are takings in it. (Older windows are cleared when it moves; late comers may leave a key.) */
+/* At least as many draws are counted in the newest window as there are takings in it. (Older
+ * windows are cleared when it moves; late comers may leave a key.) */
 static void check_allocator(void) {
     static const uint8_t hca[] = "\xfe\x01\xfe\x00\x01hca\x00";
     FDBTransaction *tr = begin();
@@ -89,7 +93,8 @@ static void check_allocator(void) {
     memmove(window + 11, window + 10, (size_t)key_length - 10);
     memcpy(window + 9, "\x15\x01", 2);
     memcpy(end + 9, "\x15\x01\xff", 3);
-    int takings = count_keys(tr, keel_bytes_of(window, (size_t)key_length + 1), keel_bytes_of(end, 12));
+    int takings =
+        count_keys(tr, keel_bytes_of(window, (size_t)key_length + 1), keel_bytes_of(end, 12));
     assert_in_range(takings, 1, counted);
     fdb_future_destroy(future);
     fdb_transaction_destroy(tr);
@@ -126,11 +131,13 @@ static void test_allocator_one_transaction(void **state) {
     run_workers(begin());
 }
 
-/* A transaction whose snapshot reads do not see its own writes: windows fill up without being seen to. */
+/* A transaction whose snapshot reads do not see its own writes: windows fill up without being seen
+ * to. */
 static void test_allocator_blind(void **state) {
     (void)state;
     FDBTransaction *tr = begin();
-    assert_int_equal(fdb_transaction_set_option(tr, FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE, NULL, 0), 0);
+    assert_int_equal(fdb_transaction_set_option(tr, FDB_TR_OPTION_SNAPSHOT_RYW_DISABLE, NULL, 0),
+                     0);
     for (int i = 0; i < 150; i++) {
         char name[16];
         snprintf(name, sizeof name, "%d", i);
@@ -147,13 +154,19 @@ static void test_allocator_blind(void **state) {
 /* Windows of 64 up to 255, then of 1024, then of 8192: started high by planting a counter. */
 static void test_allocator_windows(void **state) {
     (void)state;
-    static const struct { int64_t start; int64_t size; } cases[] = {{0, 64}, {254, 64}, {255, 1024}, {65534, 1024}, {65535, 8192}, {1 << 30, 8192}};
+    static const struct {
+        int64_t start;
+        int64_t size;
+    } cases[] = {{0, 64}, {254, 64}, {255, 1024}, {65534, 1024}, {65535, 8192}, {1 << 30, 8192}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         for (int full = 0; full < 2; full++) {
             FDBTransaction *tr = begin();
             uint8_t key[32] = {0xfe}, value[8] = {0};
             size_t length;
-            assert_int_equal(keel_tuple_pack(KEEL_TUPLE(BYTES("\xfe"), BYTES("hca"), 0, cases[i].start), key + 1, 31, &length), 0);
+            assert_int_equal(
+                keel_tuple_pack(KEEL_TUPLE(BYTES("\xfe"), BYTES("hca"), 0, cases[i].start), key + 1,
+                                31, &length),
+                0);
             int64_t counted = cases[i].size / 2 - (full ? 1 : 2);
             memcpy(value, &counted, 8);
             fdb_transaction_set(tr, key, (int)length + 1, value, 8);

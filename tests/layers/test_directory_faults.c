@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory layer when memory or the database fails: one scenario with every operation is run again and again, with the first, the second,
- * … allocation or answer of the database failing, until it comes through. Each time the error must come back as it is, results must be
- * untouched, and no block of memory and no future may be left behind.
+ * The directory layer when memory or the database fails: one scenario with every operation is run
+ * again and again, with the first, the second, … allocation or answer of the database failing,
+ * until it comes through. Each time the error must come back as it is, results must be untouched,
+ * and no block of memory and no future may be left behind.
  *
- * The layer's files are compiled into this program, with their calls for memory and to the database replaced by ones that count.
+ * The layer's files are compiled into this program, with their calls for memory and to the database
+ * replaced by ones that count.
  */
 #include "directory_support.h"
 
@@ -33,19 +35,22 @@ static void fault_free(void *block) {
     free(block);
 }
 
-static FDBFuture *fault_get(FDBTransaction *tr, const uint8_t *key, int length, fdb_bool_t snapshot) {
+static FDBFuture *fault_get(FDBTransaction *tr, const uint8_t *key, int length,
+                            fdb_bool_t snapshot) {
     futures++;
     return fdb_transaction_get(tr, key, length, snapshot);
 }
 
-static FDBFuture *fault_get_range(FDBTransaction *tr, const uint8_t *begin_key, int begin_length, fdb_bool_t begin_equal,
-                                  int begin_offset, const uint8_t *end_key, int end_length, fdb_bool_t end_equal, int end_offset,
-                                  int limit, int target_bytes, FDBStreamingMode mode, int iteration, fdb_bool_t snapshot,
-                                  fdb_bool_t reverse) {
+static FDBFuture *fault_get_range(FDBTransaction *tr, const uint8_t *begin_key, int begin_length,
+                                  fdb_bool_t begin_equal, int begin_offset, const uint8_t *end_key,
+                                  int end_length, fdb_bool_t end_equal, int end_offset, int limit,
+                                  int target_bytes, FDBStreamingMode mode, int iteration,
+                                  fdb_bool_t snapshot, fdb_bool_t reverse) {
     futures++;
     /* Pages of two, so that every listing has several. */
-    return fdb_transaction_get_range(tr, begin_key, begin_length, begin_equal, begin_offset, end_key, end_length, end_equal, end_offset,
-                                     limit ? limit : 2, target_bytes, mode, iteration, snapshot, reverse);
+    return fdb_transaction_get_range(tr, begin_key, begin_length, begin_equal, begin_offset,
+                                     end_key, end_length, end_equal, end_offset, limit ? limit : 2,
+                                     target_bytes, mode, iteration, snapshot, reverse);
 }
 
 static void fault_destroy(FDBFuture *future) {
@@ -53,21 +58,27 @@ static void fault_destroy(FDBFuture *future) {
     fdb_future_destroy(future);
 }
 
-static fdb_error_t fault_get_value(FDBFuture *future, fdb_bool_t *present, const uint8_t **value, int *length) {
+static fdb_error_t fault_get_value(FDBFuture *future, fdb_bool_t *present, const uint8_t **value,
+                                   int *length) {
     return fails() ? PLANTED : fdb_future_get_value(future, present, value, length);
 }
 
-static fdb_error_t fault_get_pairs(FDBFuture *future, const FDBKeyValue **pairs, int *count, fdb_bool_t *more) {
+static fdb_error_t fault_get_pairs(FDBFuture *future, const FDBKeyValue **pairs, int *count,
+                                   fdb_bool_t *more) {
     return fails() ? PLANTED : fdb_future_get_keyvalue_array(future, pairs, count, more);
 }
 
-static fdb_error_t fault_set_option(FDBTransaction *tr, FDBTransactionOption option, const uint8_t *value, int length) {
+static fdb_error_t fault_set_option(FDBTransaction *tr, FDBTransactionOption option,
+                                    const uint8_t *value, int length) {
     return fails() ? PLANTED : fdb_transaction_set_option(tr, option, value, length);
 }
 
-static fdb_error_t fault_add_conflict_range(FDBTransaction *tr, const uint8_t *begin_key, int begin_length, const uint8_t *end_key,
+static fdb_error_t fault_add_conflict_range(FDBTransaction *tr, const uint8_t *begin_key,
+                                            int begin_length, const uint8_t *end_key,
                                             int end_length, FDBConflictRangeType type) {
-    return fails() ? PLANTED : fdb_transaction_add_conflict_range(tr, begin_key, begin_length, end_key, end_length, type);
+    return fails() ? PLANTED
+                   : fdb_transaction_add_conflict_range(tr, begin_key, begin_length, end_key,
+                                                        end_length, type);
 }
 
 #define malloc fault_malloc
@@ -116,27 +127,43 @@ static fdb_error_t opening_steps(FDBTransaction *tr, keel_directory *root) {
     keel_directory *directory = NULL;
     uint8_t bytes[400] = {'m'};
     keel_bytes prefix = keel_bytes_of(bytes, sizeof bytes);
-    fdb_error_t error = take(keel_directory_create_or_open(tr, root, KEEL_PATH("a", long_name, "b"), KEEL_LAYER("tag"), &directory), &directory);
+    fdb_error_t error = take(keel_directory_create_or_open(tr, root, KEEL_PATH("a", long_name, "b"),
+                                                           KEEL_LAYER("tag"), &directory),
+                             &directory);
     if (!error)
-        error = take(keel_directory_create(tr, root, KEEL_PATH("m", "n"), KEEL_NO_LAYER, &prefix, &directory), &directory);
+        error = take(keel_directory_create(tr, root, KEEL_PATH("m", "n"), KEEL_NO_LAYER, &prefix,
+                                           &directory),
+                     &directory);
     if (!error)
-        error = take(keel_directory_open(tr, root, KEEL_PATH("m", "n"), KEEL_NO_LAYER, &directory), &directory);
+        error = take(keel_directory_open(tr, root, KEEL_PATH("m", "n"), KEEL_NO_LAYER, &directory),
+                     &directory);
     if (!error)
-        error = take(keel_directory_create(tr, root, KEEL_PATH("p"), KEEL_LAYER("partition"), NULL, &directory), &directory);
+        error = take(keel_directory_create(tr, root, KEEL_PATH("p"), KEEL_LAYER("partition"), NULL,
+                                           &directory),
+                     &directory);
     if (!error)
-        error = take(keel_directory_create_or_open(tr, root, KEEL_PATH("p", "q", "r"), KEEL_LAYER("partition"), &directory), &directory);
+        error = take(keel_directory_create_or_open(tr, root, KEEL_PATH("p", "q", "r"),
+                                                   KEEL_LAYER("partition"), &directory),
+                     &directory);
     if (!error)
-        error = take(keel_directory_create_or_open(tr, opened[4], KEEL_PATH("s", "t"), KEEL_NO_LAYER, &directory), &directory);
+        error = take(keel_directory_create_or_open(tr, opened[4], KEEL_PATH("s", "t"),
+                                                   KEEL_NO_LAYER, &directory),
+                     &directory);
     return error;
 }
 
 static fdb_error_t moving_steps(FDBTransaction *tr, keel_directory *root) {
     keel_directory *directory = NULL;
-    fdb_error_t error = take(keel_directory_move(tr, root, KEEL_PATH("a", long_name), KEEL_PATH("a", "c"), &directory), &directory);
+    fdb_error_t error = take(
+        keel_directory_move(tr, root, KEEL_PATH("a", long_name), KEEL_PATH("a", "c"), &directory),
+        &directory);
     if (!error)
-        error = take(keel_directory_move(tr, root, KEEL_PATH("p", "q", "r", "s"), KEEL_PATH("p", "q", "r", "u"), &directory), &directory);
+        error = take(keel_directory_move(tr, root, KEEL_PATH("p", "q", "r", "s"),
+                                         KEEL_PATH("p", "q", "r", "u"), &directory),
+                     &directory);
     if (!error)
-        error = take(keel_directory_move_to(tr, opened[4], KEEL_PATH("p", "v"), &directory), &directory);
+        error = take(keel_directory_move_to(tr, opened[4], KEEL_PATH("p", "v"), &directory),
+                     &directory);
     return error;
 }
 
@@ -169,7 +196,8 @@ static fdb_error_t removing_steps(FDBTransaction *tr, keel_directory *root) {
 static fdb_error_t scenario(FDBTransaction *tr) {
     keel_directory_layer *layer = NULL;
     uint8_t node[200] = {'n', 0};
-    fdb_error_t error = keel_directory_layer_create(keel_bytes_of(node, sizeof node), BYTES("c"), 1, &layer);
+    fdb_error_t error =
+        keel_directory_layer_create(keel_bytes_of(node, sizeof node), BYTES("c"), 1, &layer);
     if (error)
         assert_null(layer);
     keel_directory *root = layer ? keel_directory_root(layer) : NULL;
@@ -209,6 +237,7 @@ static void test_faults(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_faults, setup, teardown)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_faults, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

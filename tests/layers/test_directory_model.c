@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random sequences of directory operations against a reference model: a plain tree in memory, without prefixes, node keys or layers. Operations
- * go through the root, through opened directories and through opened partitions, with names few enough to meet often; after
- * each the answer, and now and then the whole tree and all contents in the database, must be those of the model.
+ * Random sequences of directory operations against a reference model: a plain tree in memory,
+ * without prefixes, node keys or layers. Operations go through the root, through opened directories
+ * and through opened partitions, with names few enough to meet often; after each the answer, and
+ * now and then the whole tree and all contents in the database, must be those of the model.
  *
  * KEEL_SEED and KEEL_ROUNDS (operations) change what is run; a failure prints the seed.
  */
@@ -27,7 +28,8 @@ static size_t random_below(size_t limit) {
 struct node {
     struct node *parent, *children[CHILDREN_MAX];
     const char *name, *tag;
-    uint8_t prefix[PREFIX_MAX]; /* as the layer gave it; unknown (length 0) for partitions and parents made on the way */
+    uint8_t prefix[PREFIX_MAX]; /* as the layer gave it; unknown (length 0) for partitions and
+                                   parents made on the way */
     size_t prefix_length;
     bool marked; /* a key was written at its prefix */
 };
@@ -100,7 +102,8 @@ static struct route route_from(struct node *layer, struct node *node, const stru
     return route;
 }
 
-/* Follows a route inside one layer: ends early, with *used names, at a missing name (NULL) or a partition. */
+/* Follows a route inside one layer: ends early, with *used names, at a missing name (NULL) or a
+ * partition. */
 static struct node *follow(struct node *layer, const struct route *route, size_t *used) {
     struct node *node = layer;
     for (*used = 0; *used < route->count; ++*used) {
@@ -130,8 +133,9 @@ static bool begins(const struct route *route, const struct route *beginning) {
 }
 
 /* What open, create and create_or_open answer, and the node. */
-static fdb_error_t model_open(struct node *handle, const struct route *path, const char *tag, bool may_create,
-                              bool may_open, bool prefix_given, struct node **result) {
+static fdb_error_t model_open(struct node *handle, const struct route *path, const char *tag,
+                              bool may_create, bool may_open, bool prefix_given,
+                              struct node **result) {
     struct node *layer = is_layer(handle) ? handle : layer_around(handle);
     struct route route = route_from(layer, handle, path);
     for (;;) {
@@ -164,12 +168,14 @@ static fdb_error_t model_open(struct node *handle, const struct route *path, con
     }
 }
 
-static fdb_error_t model_move(struct node *layer, struct route from, struct route to, struct node **result) {
+static fdb_error_t model_move(struct node *layer, struct route from, struct route to,
+                              struct node **result) {
     for (;;) {
         size_t from_used, to_used, parent_used;
         if (begins(&to, &from))
             return KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF;
-        struct node *source = follow(layer, &from, &from_used), *target = follow(layer, &to, &to_used);
+        struct node *source = follow(layer, &from, &from_used),
+                    *target = follow(layer, &to, &to_used);
         if (!source)
             return KEEL_ERROR_DIRECTORY_MISSING;
         bool source_inside = from_used < from.count, target_inside = target && to_used < to.count;
@@ -197,7 +203,8 @@ static fdb_error_t model_move(struct node *layer, struct route from, struct rout
     }
 }
 
-/* Where the path from a handle leads; an empty one is the handle itself. NULL if there is nothing. */
+/* Where the path from a handle leads; an empty one is the handle itself. NULL if there is nothing.
+ */
 static struct node *model_find(struct node *handle, const struct route *path) {
     struct node *node = handle;
     for (size_t i = 0; node && i < path->count; i++)
@@ -277,7 +284,8 @@ static fdb_error_t check_name(void *context, keel_bytes name) {
     return 0;
 }
 
-static void check_list(FDBTransaction *tr, keel_directory *directory, keel_path path, struct node *node) {
+static void check_list(FDBTransaction *tr, keel_directory *directory, keel_path path,
+                       struct node *node) {
     struct expected expected = {node, 0};
     int count = 0;
     for (int i = 0; i < CHILDREN_MAX; i++)
@@ -298,9 +306,10 @@ static int check_below(FDBTransaction *tr, struct node *node, keel_bytes *path, 
 }
 
 static int count_marks(FDBTransaction *tr) {
-    FDBFuture *future = fdb_transaction_get_range(
-        tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"", 0),
-        FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"\xff", 1), 0, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+    FDBFuture *future =
+        fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"", 0),
+                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"\xff", 1), 0,
+                                  0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
     const FDBKeyValue *pairs;
     int count, marks = 0;
     fdb_bool_t more;
@@ -313,7 +322,8 @@ static int count_marks(FDBTransaction *tr) {
     return marks;
 }
 
-/* The tree is the model's, and so are the contents: what was removed is gone, what was not is there. */
+/* The tree is the model's, and so are the contents: what was removed is gone, what was not is
+ * there. */
 static void check_all(FDBTransaction *tr) {
     keel_bytes path[DEPTH_MAX];
     assert_int_equal(count_marks(tr), check_below(tr, &root, path, 0));
@@ -351,10 +361,14 @@ static void do_open(FDBTransaction *tr, struct handle *handle, size_t kind) {
         given = keel_bytes_of(bytes, 9);
         prefix = &given;
     }
-    fdb_error_t expected = model_open(handle->node, &route, tag, kind != 1, kind != 2, prefix != NULL, &node);
-    fdb_error_t error = kind == 0   ? keel_directory_create_or_open(tr, handle->directory, path, KEEL_LAYER(tag), &opened)
-                        : kind == 1 ? keel_directory_open(tr, handle->directory, path, KEEL_LAYER(tag), &opened)
-                                    : keel_directory_create(tr, handle->directory, path, KEEL_LAYER(tag), prefix, &opened);
+    fdb_error_t expected =
+        model_open(handle->node, &route, tag, kind != 1, kind != 2, prefix != NULL, &node);
+    fdb_error_t error =
+        kind == 0
+            ? keel_directory_create_or_open(tr, handle->directory, path, KEEL_LAYER(tag), &opened)
+        : kind == 1
+            ? keel_directory_open(tr, handle->directory, path, KEEL_LAYER(tag), &opened)
+            : keel_directory_create(tr, handle->directory, path, KEEL_LAYER(tag), prefix, &opened);
     assert_int_equal(error, expected);
     if (error)
         return;
@@ -366,11 +380,13 @@ static void do_open(FDBTransaction *tr, struct handle *handle, size_t kind) {
 
 static void do_move(FDBTransaction *tr, struct handle *handle) {
     struct route from = random_route(), to = random_route();
-    struct node *layer = is_layer(handle->node) ? handle->node : layer_around(handle->node), *node = NULL;
+    struct node *layer = is_layer(handle->node) ? handle->node : layer_around(handle->node),
+                *node = NULL;
     keel_bytes from_space[DEPTH_MAX], to_space[DEPTH_MAX];
     keel_path from_path = path_of(&from, from_space), to_path = path_of(&to, to_space);
     keel_directory *moved = NULL, *by = handle->directory;
-    fdb_error_t expected = model_move(layer, route_from(layer, handle->node, &from), route_from(layer, handle->node, &to), &node);
+    fdb_error_t expected = model_move(layer, route_from(layer, handle->node, &from),
+                                      route_from(layer, handle->node, &to), &node);
     fdb_error_t error = keel_directory_move(tr, by, from_path, to_path, &moved);
     assert_int_equal(error, expected);
     if (error)
@@ -399,7 +415,8 @@ static void do_move_to(FDBTransaction *tr, struct handle *handle) {
         }
         expected = KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS;
         if (begins(&to, &above))
-            expected = model_move(layer, route_from(layer, handle->node, &none), rest(&to, above.count), &node);
+            expected = model_move(layer, route_from(layer, handle->node, &none),
+                                  rest(&to, above.count), &node);
     }
     fdb_error_t error = keel_directory_move_to(tr, handle->directory, path_of(&to, space), &moved);
     assert_int_equal(error, expected);
@@ -415,9 +432,13 @@ static void do_remove(FDBTransaction *tr, struct handle *handle, bool if_exists)
     keel_bytes space[DEPTH_MAX];
     int existed = -1;
     struct node *node = model_find(handle->node, &route);
-    fdb_error_t expected = node == &root ? KEEL_ERROR_DIRECTORY_ROOT : node || if_exists ? 0 : KEEL_ERROR_DIRECTORY_MISSING;
-    fdb_error_t error = if_exists ? keel_directory_remove_if_exists(tr, handle->directory, path_of(&route, space), &existed)
-                                  : keel_directory_remove(tr, handle->directory, path_of(&route, space));
+    fdb_error_t expected = node == &root       ? KEEL_ERROR_DIRECTORY_ROOT
+                           : node || if_exists ? 0
+                                               : KEEL_ERROR_DIRECTORY_MISSING;
+    fdb_error_t error = if_exists
+                            ? keel_directory_remove_if_exists(tr, handle->directory,
+                                                              path_of(&route, space), &existed)
+                            : keel_directory_remove(tr, handle->directory, path_of(&route, space));
     assert_int_equal(error, expected);
     if (if_exists && !error)
         assert_int_equal(existed, node != NULL);
@@ -438,22 +459,28 @@ static void do_look(FDBTransaction *tr, struct handle *handle) {
     if (node)
         check_list(tr, handle->directory, path, node);
     else
-        assert_int_equal(keel_directory_list(tr, handle->directory, path, check_name, NULL), KEEL_ERROR_DIRECTORY_MISSING);
+        assert_int_equal(keel_directory_list(tr, handle->directory, path, check_name, NULL),
+                         KEEL_ERROR_DIRECTORY_MISSING);
 }
 
 static void do_one(FDBTransaction *tr) {
     struct handle *handle = random_handle();
     switch (random_below(12)) {
-    case 0: case 1: case 2: case 3:
+    case 0:
+    case 1:
+    case 2:
+    case 3:
         do_open(tr, handle, 0);
         break;
     case 4:
         do_open(tr, handle, 1);
         break;
-    case 5: case 6:
+    case 5:
+    case 6:
         do_open(tr, handle, 2);
         break;
-    case 7: case 8:
+    case 7:
+    case 8:
         do_move(tr, handle);
         break;
     case 9:
@@ -501,6 +528,7 @@ static void test_model(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_model, setup, teardown)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_model, setup, teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
