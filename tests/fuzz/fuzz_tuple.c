@@ -4,10 +4,10 @@
  * nothing is read beyond them (run it with the address sanitizer), errors have offsets inside, and
  * what is accepted reads back to itself.
  *
- *     clang -fsanitize=fuzzer,address,undefined -g -Iinclude -Ilayers \
+ *     clang -DKEEL_LIBFUZZER -fsanitize=fuzzer,address,undefined -g -Iinclude -Ilayers \
  *         tests/fuzz/fuzz_tuple.c layers/tuple*.c -o fuzz_tuple && ./fuzz_tuple
  *
- * Built without libFuzzer it is a program that feeds itself random, mutated and spliced tuples and
+ * Without KEEL_LIBFUZZER it is a program that feeds itself random, mutated and spliced tuples and
  * texts, the same ones every time unless KEEL_SEED says otherwise; KEEL_ROUNDS of them. Or it takes
  * files as arguments, to repeat what the fuzzer found.
  */
@@ -122,7 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
 }
 
-#ifndef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION /* clang sets it with -fsanitize=fuzzer */
+#ifndef KEEL_LIBFUZZER
 
 enum { INPUT_MAX = 16384 };
 
