@@ -511,6 +511,24 @@ def look_at_directories(script):
         script.call(name, 0)
 
 
+def look_and_conflict(script):
+    """A transaction that looks, writes something else, and commits after another has changed the
+    tree: whether it conflicts shows what it has read, which is nothing for a snapshot."""
+    script.commit()
+    for _ in range(script.rng.randint(1, 2)):
+        look_at_directories(script)
+    script.call("SET", random_key(script.rng), b"looked")
+    if script.chance(0.7):
+        path = with_count(random_path(script.rng, 1))
+        script.call("DIRECTORY_CREATE_OR_OPEN_DATABASE", *path, b"")
+        script.append("directory", partition=True)
+    else:
+        path = with_count(random_path(script.rng, 1))
+        script.call("DIRECTORY_REMOVE_IF_EXISTS_DATABASE", 1, *path)
+        script.removed()
+    script.commit()
+
+
 def use_subspace(script):
     """Whatever is pushed has its prefix stripped: the allocator chose it."""
     rng = script.rng
@@ -565,6 +583,8 @@ def directory_instruction(script):
         use_subspace(script)
     elif choice < 0.65:
         change_directory_tree(script)
+    elif choice < 0.75:
+        look_and_conflict(script)
     else:
         look_at_directories(script)
 
