@@ -3,6 +3,9 @@
  * keel-stacktester PREFIX API_VERSION [CLUSTER_FILE]: opens the database, runs the machine at
  * PREFIX (machine.c), closes everything. CLUSTER_FILE is whatever fdb_create_database takes: the
  * directory of an embedded database, or the cluster file of a cluster.
+ *
+ * harness.py runs it beside the same machine on the Python binding. Beside a cluster, the official
+ * driver does: bindingtester.py "build/bin/keel-stacktester" --compare --test-name directory ...
  */
 #include "machine.h"
 
