@@ -153,6 +153,7 @@ SCRATCH = $(abspath $(BUILD))/scratch
 TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
+	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
 	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	model-sequential=$(BUILD)/bin/model-sequential \
@@ -161,7 +162,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
-	$(BUILD)/bin/misuse $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
+	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
 
 .PHONY: test
@@ -208,8 +209,9 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points'
 
 .PHONY: bench
-bench: $(BUILD)/bin/bench ## reads beside LMDB, commits beside write+fdatasync, in one run
+bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits beside write+fdatasync, in one run; tuples
 	@rm -rf $(BUILD)/bench-data
+	@$(BUILD)/bin/bench-tuple
 	@$(BUILD)/bin/bench $(BUILD)/bench-data $(ROWS)
 	@rm -rf $(BUILD)/bench-data
 

@@ -96,9 +96,33 @@ for compiler in ${CXX:-g++ clang++}; do
     if command -v "$compiler" >/dev/null 2>&1; then check_cxx "$compiler"; fi
 done
 
+# The headers of libkeel: each alone, as C11, C17 and C++.
+check_keel() {
+    compiler=$1
+    extension=$2
+    shift 2
+    for header in "$here"/../../include/keel/*.h; do
+        echo "#include <keel/$(basename "$header")>" >"$scratch/keel.$extension"
+        for standard in "$@"; do
+            checks=$((checks + 1))
+            if ! "$compiler" "-std=$standard" -Wall -Wextra -pedantic -Werror -fsyntax-only \
+                -I"$here/../../include" "$scratch/keel.$extension"; then
+                echo "$compiler -std=$standard: $(basename "$header")"
+                failures=$((failures + 1))
+            fi
+        done
+    done
+}
+for compiler in ${CC:-gcc clang}; do
+    if command -v "$compiler" >/dev/null 2>&1; then check_keel "$compiler" c c11 c17; fi
+done
+for compiler in ${CXX:-g++ clang++}; do
+    if command -v "$compiler" >/dev/null 2>&1; then check_keel "$compiler" cpp c++11 c++17; fi
+done
+
 if [ "$checks" -eq 0 ]; then
     echo "headers: no compiler found" >&2
     exit 1
 fi
-echo "headers: $checks checks, $failures failures"
+echo "$((checks - failures)) passed, $failures failed"
 [ "$failures" -eq 0 ]
