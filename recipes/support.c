@@ -5,9 +5,11 @@
  */
 #include "support.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
-static const fdb_error_t KEY_TOO_LARGE = 2102;
+static const fdb_error_t KEY_TOO_LARGE = 2102, VALUE_TOO_LARGE = 2103, NO_MEMORY = 1501;
 
 static fdb_error_t pack_result(fdb_error_t error, size_t length, size_t extra, struct recipe_key *key) {
     if (error == KEEL_ERROR_BUFFER_TOO_SMALL || (!error && length > RECIPE_KEY_MAX + extra))
@@ -163,4 +165,29 @@ fdb_error_t recipe_scan_next(struct recipe_scan *scan, keel_bytes *key, keel_byt
 void recipe_scan_close(struct recipe_scan *scan) {
     fdb_future_destroy(scan->future);
     scan->future = NULL;
+}
+
+fdb_error_t recipe_check_value(keel_bytes value) {
+    if (!value.data && value.length)
+        return KEEL_ERROR_ARGUMENT;
+    return value.length > RECIPE_VALUE_MAX ? VALUE_TOO_LARGE : 0;
+}
+
+fdb_error_t recipe_copy(keel_bytes bytes, uint8_t **copy, size_t *length) {
+    uint8_t *memory = malloc(bytes.length ? bytes.length : 1);
+    if (!memory)
+        return NO_MEMORY;
+    if (bytes.length)
+        memcpy(memory, bytes.data, bytes.length);
+    *copy = memory;
+    *length = bytes.length;
+    return 0;
+}
+
+void recipe_random(uint8_t *bytes, size_t length) {
+    for (size_t done = 0; done < length;) { /* interrupted by a signal at worst */
+        ssize_t got = getrandom(bytes + done, length - done, 0);
+        if (got > 0)
+            done += (size_t)got;
+    }
 }

@@ -63,4 +63,11 @@ fdb_error_t recipe_scan_next(struct recipe_scan *scan, keel_bytes *key, keel_byt
                              bool *found);
 void recipe_scan_close(struct recipe_scan *scan);
 
+/* What a value must be before it is written: ARGUMENT for NULL with a length, value_too_large. */
+fdb_error_t recipe_check_value(keel_bytes value);
+/* A copy for the caller to free(), never NULL on success: no bytes have a copy too. 1501. */
+fdb_error_t recipe_copy(keel_bytes bytes, uint8_t **copy, size_t *length);
+/* Bytes that nobody has drawn before and nobody can foresee. */
+void recipe_random(uint8_t *bytes, size_t length);
+
 #endif
