@@ -102,7 +102,7 @@ check_keel() {
     extension=$2
     shift 2
     for header in "$here"/../../include/keel/*.h; do
-        echo "#include <keel/$(basename "$header")>" >"$scratch/keel.$extension"
+        printf "#include <keel/%s>\nextern int not_empty;\n" "$(basename "$header")" >"$scratch/keel.$extension"
         for standard in "$@"; do
             checks=$((checks + 1))
             if ! "$compiler" "-std=$standard" -Wall -Wextra -pedantic -Werror -fsyntax-only \
