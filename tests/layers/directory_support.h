@@ -141,6 +141,35 @@ static inline int count_keys(FDBTransaction *tr, keel_bytes first, keel_bytes en
     return count;
 }
 
+/* "a/b" as a path in `space`; "" is the root. */
+static inline keel_path split(const char *text, keel_bytes space[8]) {
+    size_t count = 0;
+    while (*text) {
+        size_t length = strcspn(text, "/");
+        space[count++] = keel_bytes_of(text, length);
+        text += length + (text[length] == '/');
+    }
+    return (keel_path){space, count};
+}
+
+struct move_case {
+    const char *from, *to;
+    fdb_error_t error;
+};
+
+/* Moves that must all be refused. */
+static inline void refuse_moves(FDBTransaction *tr, const keel_directory *parent,
+                                const struct move_case *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        keel_bytes from[8], to[8];
+        keel_directory *moved = NULL;
+        assert_int_equal(keel_directory_move(tr, parent, split(cases[i].from, from),
+                                             split(cases[i].to, to), &moved),
+                         cases[i].error);
+        assert_null(moved);
+    }
+}
+
 #define BYTES(text) keel_bytes_of("" text, sizeof(text) - 1)
 
 static inline fdb_error_t count_name(void *context, keel_bytes name) {

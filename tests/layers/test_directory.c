@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The directory layer on a database in memory: the operations and every error they have,
- * partitions, manual prefixes, versions, the bytes in the database, conflicts, large trees. The
- * allocator is tested in test_directory_allocator.c, random sequences of operations against a
- * reference model in test_directory_model.c, failing memory and reads in test_directory_faults.c.
+ * The directory layer on a database in memory: the operations and every error they have, manual
+ * prefixes, versions, the bytes in the database, conflicts, large trees. Partitions are in
+ * test_directory_partitions.c, the allocator in test_directory_allocator.c, random sequences of
+ * operations against a reference model in test_directory_model.c, failing memory and reads in
+ * test_directory_faults.c.
  */
 #include "directory_support.h"
 
@@ -164,50 +165,52 @@ static void test_move(void **state) {
 
 static void test_move_errors(void **state) {
     (void)state;
+    static const struct move_case cases[] = {
+        {"a", "a", KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF},
+        {"a", "a/b/c", KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF},
+        {"", "q", KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF},
+        {"no", "no/x", KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF},
+        {"no", "d", KEEL_ERROR_DIRECTORY_MISSING},
+        {"a", "d", KEEL_ERROR_DIRECTORY_EXISTS},
+        {"a", "", KEEL_ERROR_DIRECTORY_EXISTS},
+        {"a/b", "a", KEEL_ERROR_DIRECTORY_EXISTS},
+        {"a", "no/x", KEEL_ERROR_DIRECTORY_PARENT_MISSING},
+        {"a", "d/no/x", KEEL_ERROR_DIRECTORY_PARENT_MISSING},
+        {"a", "\xff", KEEL_ERROR_NOT_UTF8},
+        {"\xff", "a", KEEL_ERROR_NOT_UTF8},
+    };
     FDBTransaction *tr = begin();
-    keel_directory *a = make(tr, NULL, KEEL_PATH("a", "b"), ""), *moved = NULL;
+    make_closed(tr, NULL, KEEL_PATH("a", "b"), "");
+    make_closed(tr, NULL, KEEL_PATH("d"), "");
+    refuse_moves(tr, NULL, cases, sizeof cases / sizeof cases[0]);
+    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){NULL, 1}, NULL),
+                     KEEL_ERROR_ARGUMENT);
+    assert_string_equal(list(tr, NULL, KEEL_PATH()), "a d ");
+    fdb_transaction_destroy(tr);
+}
+
+static void test_move_to_errors(void **state) {
+    (void)state;
+    FDBTransaction *tr = begin();
+    keel_directory *b = make(tr, NULL, KEEL_PATH("a", "b"), ""), *moved = NULL;
     keel_directory *root = keel_directory_root(keel_directory_layer_default());
     keel_bytes bad = BYTES("\xff");
     make_closed(tr, NULL, KEEL_PATH("d"), "");
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &moved),
-                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(
-        keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a", "b", "c"), &moved),
-        KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH(), KEEL_PATH("q"), &moved),
-                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("no", "x"), &moved),
-                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("no"), KEEL_PATH("d"), &moved),
-                     KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("d"), &moved),
-                     KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH(), &moved),
-                     KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a", "b"), KEEL_PATH("a"), &moved),
-                     KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("no", "x"), &moved),
-                     KEEL_ERROR_DIRECTORY_PARENT_MISSING);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){&bad, 1}, &moved),
-                     KEEL_ERROR_NOT_UTF8);
-    assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), (keel_path){NULL, 1}, &moved),
-                     KEEL_ERROR_ARGUMENT);
     assert_int_equal(keel_directory_move_to(tr, root, KEEL_PATH("x"), &moved),
                      KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a", "b", "c"), &moved),
+    assert_int_equal(keel_directory_move_to(tr, b, KEEL_PATH("a", "b", "c"), &moved),
                      KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("d"), &moved),
+    assert_int_equal(keel_directory_move_to(tr, b, KEEL_PATH("d"), &moved),
                      KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_int_equal(keel_directory_move_to(tr, a, (keel_path){&bad, 1}, &moved),
+    assert_int_equal(keel_directory_move_to(tr, b, (keel_path){&bad, 1}, &moved),
                      KEEL_ERROR_NOT_UTF8);
     assert_int_equal(keel_directory_move_to(tr, NULL, KEEL_PATH("d"), &moved), KEEL_ERROR_ARGUMENT);
-    assert_int_equal(keel_directory_remove(tr, a, KEEL_PATH()), 0);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("z"), &moved),
+    assert_int_equal(keel_directory_remove(tr, b, KEEL_PATH()), 0);
+    assert_int_equal(keel_directory_move_to(tr, b, KEEL_PATH("z"), &moved),
                      KEEL_ERROR_DIRECTORY_MISSING);
     assert_null(moved);
-    assert_string_equal(list(tr, NULL, KEEL_PATH()), "a d ");
     fdb_transaction_destroy(tr);
-    keel_directory_close(a);
+    keel_directory_close(b);
 }
 
 static void test_remove(void **state) {
@@ -290,24 +293,31 @@ static void test_layout(void **state) {
     keel_directory_layer_destroy(layer);
 }
 
-static void test_versions(void **state) {
+static void set_version(FDBTransaction *tr, const uint8_t *version, int length) {
+    keel_bytes key = BYTES("\xfe\x01\xfe\x00\x01version\x00");
+    fdb_transaction_set(tr, key.data, (int)key.length, version, length);
+}
+
+static void test_version_written(void **state) {
     (void)state;
     keel_bytes key = BYTES("\xfe\x01\xfe\x00\x01version\x00");
-    uint8_t version[13] = {1};
+    uint8_t version[12];
     FDBTransaction *tr = begin();
     /* Reading does not write it; a call that writes does, even one that is refused. */
     assert_true(exists(tr, NULL, KEEL_PATH()));
     assert_int_equal(get(tr, key, version, 12), -1);
     assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()), KEEL_ERROR_DIRECTORY_ROOT);
     assert_int_equal(get(tr, key, version, 12), 12);
-    make_closed(tr, NULL, KEEL_PATH("a"), "");
-    commit(tr);
+    fdb_transaction_destroy(tr);
+}
 
-    tr = begin();
+static void test_version_newer_minor(void **state) {
+    (void)state;
+    static const uint8_t version[12] = {1, 0, 0, 0, 1, 0, 0, 0, 9}; /* 1.1.9: read only */
     keel_directory *directory = NULL;
-    version[4] = 1; /* 1.1.0: read only */
-    version[8] = 9;
-    fdb_transaction_set(tr, key.data, (int)key.length, version, 12);
+    FDBTransaction *tr = begin();
+    make_closed(tr, NULL, KEEL_PATH("a"), "");
+    set_version(tr, version, 12);
     assert_true(exists(tr, NULL, KEEL_PATH("a")));
     assert_string_equal(list(tr, NULL, KEEL_PATH()), "a ");
     make_closed(tr, NULL, KEEL_PATH("a"), "");
@@ -322,12 +332,20 @@ static void test_versions(void **state) {
     assert_int_equal(keel_directory_move(tr, NULL, KEEL_PATH("a"), KEEL_PATH("a"), &directory),
                      KEEL_ERROR_DIRECTORY_READ_ONLY);
     assert_int_equal(keel_directory_remove(tr, NULL, KEEL_PATH()), KEEL_ERROR_DIRECTORY_READ_ONLY);
+    assert_null(directory);
+    fdb_transaction_destroy(tr);
+}
 
-    /* A newer major version, and something that is no version, are refused before all else. */
+/* A newer major version, and something that is no version, are refused before all else. */
+static void test_version_refused(void **state) {
+    (void)state;
+    keel_directory *directory = NULL;
+    uint8_t version[13] = {0};
+    FDBTransaction *tr = begin();
+    make_closed(tr, NULL, KEEL_PATH("a"), "");
     for (int i = 0; i < 3; i++) {
-        memset(version, 0, sizeof version);
         version[0] = i == 0 ? 2 : 1;
-        fdb_transaction_set(tr, key.data, (int)key.length, version, i == 0 ? 12 : i == 1 ? 11 : 13);
+        set_version(tr, version, i == 0 ? 12 : i == 1 ? 11 : 13);
         int existing;
         keel_bytes prefix = BYTES("x");
         assert_int_equal(keel_directory_exists(tr, NULL, KEEL_PATH("a"), &existing),
@@ -341,8 +359,8 @@ static void test_versions(void **state) {
                          KEEL_ERROR_DIRECTORY_VERSION);
     }
     /* An older major version is fine. */
-    memset(version, 0, sizeof version);
-    fdb_transaction_set(tr, key.data, (int)key.length, version, 12);
+    version[0] = 0;
+    set_version(tr, version, 12);
     make_closed(tr, NULL, KEEL_PATH("b"), "");
     assert_null(directory);
     fdb_transaction_destroy(tr);
@@ -440,9 +458,17 @@ static void test_long_prefixes(void **state) {
         free(bytes);
     }
     commit(tr);
-    /* A partition over a long prefix: its nodes repeat the prefix twice. */
-    tr = begin();
-    uint8_t *bytes = calloc(1, 1200);
+    keel_directory_layer_destroy(layer);
+}
+
+/* A partition over a long prefix: its nodes repeat the prefix twice. */
+static void test_long_partition(void **state) {
+    (void)state;
+    keel_directory_layer *layer;
+    assert_int_equal(keel_directory_layer_create(BYTES("nodes"), BYTES(""), 1, &layer), 0);
+    keel_directory *root = keel_directory_root(layer);
+    FDBTransaction *tr = begin();
+    uint8_t bytes[1200];
     memset(bytes, 'Z', 1200);
     keel_bytes prefix = {bytes, 1200};
     keel_directory *partition, *inside;
@@ -457,7 +483,6 @@ static void test_long_prefixes(void **state) {
     assert_int_equal(keel_directory_remove(tr, root, KEEL_PATH("partition")), 0);
     assert_int_equal(count_keys(tr, prefix, BYTES("a")), 0);
     commit(tr);
-    free(bytes);
     keel_directory_close(partition);
     keel_directory_close(inside);
     keel_directory_layer_destroy(layer);
@@ -560,140 +585,6 @@ static void test_allocator_in_the_way(void **state) {
     fdb_transaction_destroy(tr);
     keel_directory_layer_destroy(layer);
     keel_directory_layer_destroy(narrow);
-}
-
-/* ---- Partitions ---- */
-
-static void test_partitions(void **state) {
-    (void)state;
-    FDBTransaction *tr = begin();
-    keel_directory *p = make(tr, NULL, KEEL_PATH("p"), "partition"), *inside, *same, *deep;
-    keel_bytes bytes;
-    keel_subspace subspace;
-    assert_true(keel_directory_is_partition(p));
-    assert_text(keel_directory_layer_of(p), "partition");
-    assert_int_equal(keel_directory_prefix(p, &bytes), KEEL_ERROR_DIRECTORY_PARTITION_ROOT);
-    assert_int_equal(keel_directory_subspace(p, &subspace), KEEL_ERROR_DIRECTORY_PARTITION_ROOT);
-    inside = make(tr, p, KEEL_PATH("a"), "");
-    same = make(tr, NULL, KEEL_PATH("p", "a"), "");
-    assert_path(inside, KEEL_PATH("p", "a"));
-    assert_path(same, KEEL_PATH("p", "a"));
-    assert_bytes(prefix_of(inside), prefix_of(same).data, prefix_of(same).length);
-    assert_string_equal(list(tr, p, KEEL_PATH()), "a ");
-    assert_string_equal(list(tr, NULL, KEEL_PATH("p")), "a ");
-    /* Inside lies a layer of its own: its nodes and contents begin with the partition's prefix. */
-    uint8_t value[16];
-    int length = get(tr, BYTES("\xfe\x01\xfe\x00\x14\x02p\x00"), value, 16);
-    assert_true(length > 0 && prefix_of(inside).length > (size_t)length);
-    assert_memory_equal(prefix_of(inside).data, value, (size_t)length);
-    /* Partitions in partitions, by path and by object. */
-    deep = make(tr, p, KEEL_PATH("q", "r"), "partition");
-    assert_path(deep, KEEL_PATH("p", "q", "r"));
-    make_closed(tr, NULL, KEEL_PATH("p", "q", "r", "s", "t"), "tag");
-    assert_string_equal(list(tr, deep, KEEL_PATH("s")), "t ");
-    assert_true(exists(tr, inside, KEEL_PATH()));
-    assert_true(exists(tr, p, KEEL_PATH()));
-    assert_true(exists(tr, deep, KEEL_PATH()));
-    assert_true(exists(tr, p, KEEL_PATH("q", "r", "s", "t")));
-    assert_false(exists(tr, p, KEEL_PATH("q", "r", "s", "u")));
-    /* A directory inside outlives the partition it was opened through. */
-    keel_directory *last;
-    assert_int_equal(keel_directory_open(tr, deep, KEEL_PATH("s"), KEEL_NO_LAYER, &last), 0);
-    keel_directory_close(p);
-    keel_directory_close(deep);
-    make_closed(tr, last, KEEL_PATH("u"), "");
-    assert_string_equal(list(tr, last, KEEL_PATH()), "t u ");
-    commit(tr);
-    keel_directory_close(inside);
-    keel_directory_close(same);
-    keel_directory_close(last);
-}
-
-static void test_partition_errors(void **state) {
-    (void)state;
-    keel_directory_layer *layer;
-    assert_int_equal(keel_directory_layer_create(BYTES("\xfe"), BYTES(""), 1, &layer), 0);
-    keel_directory *root = keel_directory_root(layer), *directory = NULL;
-    FDBTransaction *tr = begin();
-    keel_directory *p = make(tr, root, KEEL_PATH("p"), "partition"),
-                   *q = make(tr, root, KEEL_PATH("q"), "partition");
-    keel_directory *a = make(tr, p, KEEL_PATH("a"), "");
-    keel_bytes prefix = BYTES("xyz");
-    make_closed(tr, root, KEEL_PATH("out"), "");
-    /* On the partition itself, an empty path is the root inside, where opening is concerned. */
-    assert_int_equal(keel_directory_open(tr, p, KEEL_PATH(), KEEL_NO_LAYER, &directory),
-                     KEEL_ERROR_DIRECTORY_ROOT);
-    assert_int_equal(keel_directory_create(tr, p, KEEL_PATH(), KEEL_NO_LAYER, NULL, &directory),
-                     KEEL_ERROR_DIRECTORY_ROOT);
-    /* Manual prefixes are for outside only. */
-    assert_int_equal(
-        keel_directory_create(tr, p, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory),
-        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(
-        keel_directory_create(tr, root, KEEL_PATH("p", "m"), KEEL_NO_LAYER, &prefix, &directory),
-        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    assert_int_equal(
-        keel_directory_create(tr, a, KEEL_PATH("m"), KEEL_NO_LAYER, &prefix, &directory),
-        KEEL_ERROR_DIRECTORY_MANUAL_PREFIXES);
-    /* Moves stay in a partition. */
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("out", "a"), &directory),
-        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("out"), KEEL_PATH("p", "out"), &directory),
-        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("q", "a"), &directory),
-        KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("q"), KEEL_PATH("p", "q"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("no"), KEEL_PATH("p", "x"), &directory),
-        KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("p", "no"), KEEL_PATH("p", "x"), &directory),
-        KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_move(tr, root, KEEL_PATH("p"), KEEL_PATH("p", "x"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move(tr, p, KEEL_PATH(), KEEL_PATH("x"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("a"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH(), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("q", "a"), &directory),
-                     KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS);
-    assert_int_equal(keel_directory_move_to(tr, a, KEEL_PATH("p"), &directory),
-                     KEEL_ERROR_DIRECTORY_EXISTS);
-    assert_null(directory);
-    /* Inside, by path from the top and from the partition, and the partition itself. */
-    assert_int_equal(
-        keel_directory_move(tr, root, KEEL_PATH("p", "a"), KEEL_PATH("p", "b"), &directory), 0);
-    assert_path(directory, KEEL_PATH("p", "b"));
-    keel_directory_close(directory);
-    assert_int_equal(keel_directory_move(tr, p, KEEL_PATH("b"), KEEL_PATH("c"), NULL), 0);
-    assert_int_equal(keel_directory_move_to(tr, p, KEEL_PATH("out", "p2"), &directory), 0);
-    assert_true(keel_directory_is_partition(directory));
-    assert_path(directory, KEEL_PATH("out", "p2"));
-    assert_string_equal(list(tr, directory, KEEL_PATH()), "c ");
-    /* The old object still reaches the inside, whose keys have not moved, but is no longer there
-     * itself. */
-    assert_string_equal(list(tr, p, KEEL_PATH()), "c ");
-    assert_false(exists(tr, p, KEEL_PATH()));
-    assert_int_equal(keel_directory_remove(tr, p, KEEL_PATH()), KEEL_ERROR_DIRECTORY_MISSING);
-    assert_int_equal(keel_directory_remove(tr, directory, KEEL_PATH("c")), 0);
-    assert_int_equal(keel_directory_remove(tr, directory, KEEL_PATH()), 0);
-    assert_false(exists(tr, root, KEEL_PATH("out", "p2")));
-    assert_int_equal(keel_directory_remove(tr, root, KEEL_PATH("q", "no")),
-                     KEEL_ERROR_DIRECTORY_MISSING);
-    commit(tr);
-    keel_directory_close(directory);
-    keel_directory_close(p);
-    keel_directory_close(q);
-    keel_directory_close(a);
-    keel_directory_layer_destroy(layer);
 }
 
 /* ---- Conflicts ---- */
@@ -841,16 +732,18 @@ int main(void) {
         TEST(test_names),
         TEST(test_move),
         TEST(test_move_errors),
+        TEST(test_move_to_errors),
         TEST(test_remove),
         TEST(test_layout),
-        TEST(test_versions),
+        TEST(test_version_written),
+        TEST(test_version_newer_minor),
+        TEST(test_version_refused),
         TEST(test_manual_prefixes),
         TEST(test_long_prefixes),
+        TEST(test_long_partition),
         TEST(test_too_long),
         TEST(test_other_subspaces),
         TEST(test_allocator_in_the_way),
-        TEST(test_partitions),
-        TEST(test_partition_errors),
         TEST(test_conflicts),
         TEST(test_deep_tree),
         TEST(test_wide_tree),

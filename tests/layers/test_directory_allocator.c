@@ -131,6 +131,74 @@ static void test_allocator_one_transaction(void **state) {
     run_workers(begin());
 }
 
+/* ---- Conflicts ---- */
+
+static void take_some(FDBTransaction *tr, const char *parent, int count) {
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i);
+        make_closed(tr, NULL, KEEL_PATH(parent, name), "");
+    }
+}
+
+/*
+ * Two transactions that start from the same state draw so often that they draw the same at least
+ * once: the later one must fail, though it writes no key that the other has read.
+ */
+static void test_same_integer(void **state) {
+    (void)state;
+    FDBTransaction *tr = begin(), *one = begin(), *two = begin();
+    make_closed(tr, NULL, KEEL_PATH("one"), "");
+    make_closed(tr, NULL, KEEL_PATH("two"), "");
+    commit(tr);
+    take_some(one, "one", 25);
+    take_some(two, "two", 25);
+    commit(one);
+    assert_int_equal(keel_wait_destroy(fdb_transaction_commit(two)), 1020);
+    fdb_transaction_destroy(two);
+}
+
+/* Sets (which, integer) of the allocator: 0 a counter, 1 a taking. */
+static void plant(FDBTransaction *tr, int which, int64_t integer, const uint8_t *value,
+                  int length) {
+    uint8_t key[32] = {0xfe};
+    size_t key_length;
+    assert_int_equal(keel_tuple_pack(KEEL_TUPLE(BYTES("\xfe"), BYTES("hca"), which, integer),
+                                     key + 1, 31, &key_length),
+                     0);
+    fdb_transaction_set(tr, key, (int)key_length + 1, value, length);
+}
+
+/* How many ranges of takings the transaction announces to have written. */
+static int count_announced(FDBTransaction *tr) {
+#define ANNOUNCED "\xff\xff/transaction/write_conflict_range/"
+#define TAKINGS ANNOUNCED "\xfe\x01\xfe\x00\x01hca\x00\x15\x01"
+    /* Each range is two keys, its ends. */
+    return count_keys(tr, BYTES(TAKINGS), BYTES(TAKINGS "\xff")) / 2;
+}
+
+/* Drawing what is taken announces nothing, however often; nor does giving up a window. */
+static void test_announcements(void **state) {
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        FDBTransaction *tr = begin();
+        uint8_t counter[8] = {(uint8_t)(round == 0 ? 3 : 40)};
+        for (int i = 0; i < 60; i++)
+            plant(tr, 1, i, NULL, 0);
+        plant(tr, 0, 0, counter, 8);
+        commit(tr);
+        tr = begin();
+        make_closed(tr, NULL, KEEL_PATH("x"), "");
+        assert_int_equal(count_announced(tr), 1);
+        make_closed(tr, NULL, KEEL_PATH("y", "z"), "");
+        assert_int_equal(count_announced(tr), 3);
+        fdb_transaction_destroy(tr);
+        tr = begin();
+        fdb_transaction_clear_range(tr, (const uint8_t *)"", 0, (const uint8_t *)"\xff", 1);
+        commit(tr);
+    }
+}
+
 /* A transaction whose snapshot reads do not see its own writes: windows fill up without being seen
  * to. */
 static void test_allocator_blind(void **state) {
@@ -186,10 +254,9 @@ static void test_allocator_windows(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_allocator_contention),
-        TEST(test_allocator_one_transaction),
-        TEST(test_allocator_blind),
-        TEST(test_allocator_windows),
+        TEST(test_allocator_contention), TEST(test_allocator_one_transaction),
+        TEST(test_same_integer),         TEST(test_announcements),
+        TEST(test_allocator_blind),      TEST(test_allocator_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
