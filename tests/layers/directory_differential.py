@@ -12,6 +12,7 @@ their back.
 
 Needs the package foundationdb 7.x. The default database is :memory:.
 """
+
 import ctypes
 import random
 import struct
@@ -154,7 +155,11 @@ class KeelDirectory:
         return self.flag(keel.keel_directory_remove_if_exists, tr, path)
 
     def exists(self, tr, path, snapshot=False):
-        return self.flag(keel.keel_directory_exists_snapshot if snapshot else keel.keel_directory_exists, tr, path)
+        return self.flag(
+            keel.keel_directory_exists_snapshot if snapshot else keel.keel_directory_exists,
+            tr,
+            path,
+        )
 
     def list(self, tr, path, snapshot=False):
         names = []
@@ -258,8 +263,14 @@ if DATABASE != ":memory:":
     db.clear_range(b"", b"\xff")
 
 roots = []
-for node, content, manual in [(b"\xfe", b"", False), (b"\xfe", b"", True), (b"n\x00odes\xff", b"c\x00", True)]:
-    layer = fdb.DirectoryLayer(fdb.Subspace(rawPrefix=node), fdb.Subspace(rawPrefix=content), manual)
+for node, content, manual in [
+    (b"\xfe", b"", False),
+    (b"\xfe", b"", True),
+    (b"n\x00odes\xff", b"c\x00", True),
+]:
+    layer = fdb.DirectoryLayer(
+        fdb.Subspace(rawPrefix=node), fdb.Subspace(rawPrefix=content), manual
+    )
     roots.append((layer, keel_layer(node, content, manual)))
 handles = list(roots)
 
@@ -280,15 +291,32 @@ def random_prefix():
     if choice == 5:
         return b"abcdefg"[: rng.randrange(8)]
     if choice == 6:
-        return rng.choice([b"\xff", b"\xff\xff", b"\xfe", b"\xfe\x01", b"n", b"n\x00odes\xffx", b"\x15", b"c"])
+        return rng.choice(
+            [b"\xff", b"\xff\xff", b"\xfe", b"\xfe\x01", b"n", b"n\x00odes\xffx", b"\x15", b"c"]
+        )
     return bytes(rng.randrange(256) for _ in range(rng.choice([1, 2, 20, 300, 600])))
 
 
 def random_operation():
     """A name for messages, the same call for both layers, and whether it may allocate."""
     path, layer, other = random_path(), random_layer(), random_path()
-    kind = rng.choice(["create_or_open"] * 4 + ["open", "create", "create", "move", "move", "move_to", "move_to_near",
-                                                "remove", "remove_if_exists", "exists", "list", "snapshot"])
+    kind = rng.choice(
+        ["create_or_open"] * 4
+        + [
+            "open",
+            "create",
+            "create",
+            "move",
+            "move",
+            "move_to",
+            "move_to_near",
+            "remove",
+            "remove_if_exists",
+            "exists",
+            "list",
+            "snapshot",
+        ]
+    )
     if kind == "create_or_open":
         return (kind, path, layer), lambda d, tr: d.create_or_open(tr, path, layer), True
     if kind == "open":
@@ -301,9 +329,11 @@ def random_operation():
     if kind == "move_to":
         return (kind, path), lambda d, tr: d.move_to(tr, path), False
     if kind == "move_to_near":
+
         def near(d, tr):
             own = d.get_path() if isinstance(d, fdb.directory_impl.Directory) else d.path()
             return d.move_to(tr, own[:-1] + path)
+
         return (kind, path), near, False
     if kind == "remove":
         return (kind, path), lambda d, tr: d.remove(tr, path), False
@@ -316,8 +346,16 @@ def random_operation():
 
     def snapshots(d, tr):
         if isinstance(d, fdb.directory_impl.Directory):
-            return d.exists(tr.snapshot, path), d.open(tr.snapshot, path, layer).get_path(), d.list(tr.snapshot, path)
-        return d.exists(tr, path, True), d.open(tr, path, layer, True).path(), d.list(tr, path, True)
+            return (
+                d.exists(tr.snapshot, path),
+                d.open(tr.snapshot, path, layer).get_path(),
+                d.list(tr.snapshot, path),
+            )
+        return (
+            d.exists(tr, path, True),
+            d.open(tr, path, layer, True).path(),
+            d.list(tr, path, True),
+        )
 
     return (kind, path, layer), snapshots, False
 
@@ -332,7 +370,14 @@ def fail(what, python, ours):
 def random_damage(tr):
     """Another version of the tree, in one of the layers."""
     node = rng.choice([b"\xfe\x01\xfe\x00", b"n\x00odes\xff\x01n\x00\xffodes\xff\x00"])
-    version = rng.choice([b"", struct.pack("<III", 1, 1, 0), struct.pack("<III", 2, 0, 0), struct.pack("<III", 0, 0, 5)])
+    version = rng.choice(
+        [
+            b"",
+            struct.pack("<III", 1, 1, 0),
+            struct.pack("<III", 2, 0, 0),
+            struct.pack("<III", 0, 0, 5),
+        ]
+    )
     tr[node + b"\x01version\x00"] = version
 
 
@@ -350,9 +395,15 @@ def step():
     ours = attempt(lambda: call(keel_directory, two))
     what = (python_directory, what)
     # The allocators draw at random, so which prefixes are in the way is not the same for both.
-    by_chance = may_allocate and "error" in (python[0], ours[0]) and any(
-        result[0] == "error" and (result[1] in (21105, 21106) or "automatic prefix allocator" in str(result[1]))
-        for result in (python, ours))
+    by_chance = (
+        may_allocate
+        and "error" in (python[0], ours[0])
+        and any(
+            result[0] == "error"
+            and (result[1] in (21105, 21106) or "automatic prefix allocator" in str(result[1]))
+            for result in (python, ours)
+        )
+    )
     if not agree(python, ours) and not by_chance:
         fail(what, python, ours)
     if by_chance or damaged:
@@ -360,7 +411,11 @@ def step():
     images = image(one), image(two)
     if images[0] != images[1]:
         if not may_allocate or len(images[0]) != len(images[1]):
-            fail(what, ("keys", set(images[0]) - set(images[1])), ("keys", set(images[1]) - set(images[0])))
+            fail(
+                what,
+                ("keys", set(images[0]) - set(images[1])),
+                ("keys", set(images[1]) - set(images[0])),
+            )
         for layer, _ in roots[1:]:
             if tree(one, layer) != tree(two, layer):
                 fail(what, ("tree", tree(one, layer)), ("tree", tree(two, layer)))
@@ -382,7 +437,11 @@ def remember(python_directory, keel_directory, opened):
         return  # written through a partition that is gone
     pair = results[0][1], results[1][1]
     if not same_directory(*pair, True):
-        fail(("opened", opened), ("ok", pair[0]), ("ok", (pair[1].path(), pair[1].layer(), pair[1].key())))
+        fail(
+            ("opened", opened),
+            ("ok", pair[0]),
+            ("ok", (pair[1].path(), pair[1].layer(), pair[1].key())),
+        )
     pair[0].root = root_of(python_directory)
     if len(handles) < 40:
         handles.append(pair)
@@ -399,5 +458,7 @@ for _ in range(OPERATIONS):
     outcome = step()
     outcomes[outcome] = outcomes.get(outcome, 0) + 1
 final = db.create_transaction()
-print("seed %d: %d operations, %s, %d directories at the end" % (
-    SEED, OPERATIONS, outcomes, sum(len(tree(final, layer)) for layer, _ in roots[1:])))
+print(
+    "seed %d: %d operations, %s, %d directories at the end"
+    % (SEED, OPERATIONS, outcomes, sum(len(tree(final, layer)) for layer, _ in roots[1:]))
+)
