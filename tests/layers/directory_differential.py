@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The directory layer of libkeel against the one of FoundationDB's Python binding, in one process and on one database.
+The directory layer of libkeel against the one of FoundationDB's Python binding, in one process
+and on one database.
 
-Each random operation is run twice, by Python in one transaction and by libkeel in another, from the same state. Both must give the same
-answer or refuse for the same reason, and leave the same keys behind, byte for byte where no prefix was allocated. Then one of
-the two is committed, so that each layer goes on with what the other has written: trees of either are opened,
-changed and removed by the other. Opened directories are kept on both sides, also when they are moved or removed behind
-their back.
+Each random operation is run twice, by Python in one transaction and by libkeel in another, from
+the same state. Both must give the same answer or refuse for the same reason, and leave the same
+keys behind, byte for byte where no prefix was allocated. Then one of the two is committed, so
+that each layer goes on with what the other has written: trees of either are opened, changed and
+removed by the other. Opened directories are kept on both sides, also when they are moved or
+removed behind their back.
 
-    LD_LIBRARY_PATH=build/lib python3 tests/layers/directory_differential.py [SEED [OPERATIONS [DATABASE]]]
+    LD_LIBRARY_PATH=build/lib \\
+        python3 tests/layers/directory_differential.py [SEED [OPERATIONS [DATABASE]]]
 
 Needs the package foundationdb 7.x. The default database is :memory:.
 """
