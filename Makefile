@@ -29,7 +29,7 @@ ARCHIVE  = $(BUILD)/lib/libfdb_c.a
 SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 KEEL_LIB = $(BUILD)/lib/libkeel.so
-KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c))
+KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
 
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -40,7 +40,7 @@ all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libcmocka-dev
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -72,11 +72,16 @@ $(BUILD)/layers/%.o: layers/%.c Makefile | $(DEPENDENCIES)
 	@echo "cc $<"
 	@$(CC) -Iinclude -Ilayers $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
 
+$(BUILD)/recipes/%.o: recipes/%.c Makefile | $(DEPENDENCIES)
+	@mkdir -p $(@D)
+	@echo "cc $<"
+	@$(CC) -Iinclude -Ilayers -Irecipes $(CFLAGS) -fPIC -fvisibility=hidden -MMD -MP -c $< -o $@
+
 $(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
-	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -lpthread
+	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -ljansson -lm -lpthread
 
 # --- Programs on top of the public API: linked as a user would link them ---
 
@@ -85,7 +90,7 @@ PROGRAM_LIBRARIES = -L$(BUILD)/lib -lfdb_c -Wl,-rpath,'$$ORIGIN/../lib' -lpthrea
 
 LINK_PROGRAM = @mkdir -p $(@D); echo "link $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(PROGRAM_LIBRARIES)
 
-$(BUILD)/bin/%: examples/%.c $(LIB)
+$(BUILD)/bin/hello: examples/hello.c $(LIB)
 	$(LINK_PROGRAM)
 $(BUILD)/bin/%: tests/crash/%.c $(LIB)
 	$(LINK_PROGRAM)
@@ -107,7 +112,18 @@ KEEL_PROGRAM_LIBRARIES = -L$(BUILD)/lib -lkeel $(PROGRAM_LIBRARIES)
 LINK_KEEL_PROGRAM = @mkdir -p $(@D); echo "link $@"; $(CC) $(PROGRAM_FLAGS) $(filter %.c,$^) -o $@ $(KEEL_PROGRAM_LIBRARIES)
 LAYER_NAMES = $(patsubst tests/layers/test_%.c,%,$(wildcard tests/layers/test_*.c))
 $(BUILD)/bin/layer-%: tests/layers/test_%.c $(wildcard tests/layers/*.h) $(KEEL_LIB)
-	$(LINK_KEEL_PROGRAM) -lcmocka -lm
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(PROGRAM_FLAGS) -Ilayers $< -o $@ $(KEEL_PROGRAM_LIBRARIES) -lcmocka -lm
+RECIPE_NAMES = $(patsubst tests/recipes/test_%.c,%,$(wildcard tests/recipes/test_*.c))
+$(BUILD)/bin/recipe-%: tests/recipes/test_%.c $(wildcard tests/recipes/*.h) $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM) -lcmocka -ljansson -lm
+EXAMPLE_NAMES = $(filter-out hello,$(patsubst examples/%.c,%,$(wildcard examples/*.c)))
+$(BUILD)/bin/example-%: examples/%.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM) -lm
+RECIPE_BENCH_NAMES = $(patsubst bench/recipe_%.c,%,$(wildcard bench/recipe_*.c))
+$(BUILD)/bin/bench-recipe-%: bench/recipe_%.c bench/recipe_bench.h $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM) -lm
 $(BUILD)/bin/fuzz-tuple: tests/fuzz/fuzz_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/bench-tuple: bench/bench_tuple.c $(KEEL_LIB)
@@ -156,13 +172,19 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
 	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
+	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
+	$(foreach name,$(EXAMPLE_NAMES),example-$(name)=$(BUILD)/bin/example-$(name)) \
+	$(foreach name,$(RECIPE_BENCH_NAMES),growth-$(name)='$(BUILD)/bin/bench-recipe-$(name) $(GROWTH_MAX)') \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points=$(BUILD)/bin/points \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
+GROWTH_MAX ?= 10000
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
+	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
+	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
 
 .PHONY: test
@@ -215,6 +237,10 @@ bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits
 	@$(BUILD)/bin/bench $(BUILD)/bench-data $(ROWS)
 	@rm -rf $(BUILD)/bench-data
 
+.PHONY: bench-recipes
+bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)
+	@for name in $(RECIPE_BENCH_NAMES); do $(BUILD)/bin/bench-recipe-$$name $(or $(SIZE),1000000) || exit 1; done
+
 .PHONY: install
 install: $(LIB) $(KEEL_LIB) ## the libraries and their headers under PREFIX (DESTDIR)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb $(DESTDIR)$(PREFIX)/include/keel
@@ -234,4 +260,4 @@ clean: ## removes build/
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 24
 
--include $(shell find $(BUILD)/src $(BUILD)/layers -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/src $(BUILD)/layers $(BUILD)/recipes -name '*.d' 2>/dev/null)
