@@ -72,7 +72,8 @@ extern "C" {
     X(LEASE_LOST, 21308, "The lease has ended: the task went back or to another worker")           \
     X(CARDINALITY, 21309, "The relationship allows no further member on this side")                \
     X(STORED_FORMAT, 21310, "What is stored under these keys was not written by this structure")   \
-    X(DESCRIPTOR, 21311, "The file descriptor could not be read or written")
+    X(DESCRIPTOR, 21311, "The file descriptor could not be read or written")                       \
+    X(DOCUMENT_DEPTH, 21312, "The document has more levels inside each other than is allowed")
 
 /* KEEL_ERROR_BUFFER_TOO_SMALL = 21000 and so on. */
 typedef enum keel_error_code {
