@@ -33,6 +33,26 @@ fdb_error_t recipe_pack_versionstamp(const keel_subspace *subspace, keel_tuple t
     return pack_result(error, length, 4, key);
 }
 
+fdb_error_t recipe_append_bytes(struct recipe_key *key, keel_bytes bytes) {
+    if (bytes.length > RECIPE_KEY_MAX - key->length)
+        return KEY_TOO_LARGE;
+    if (bytes.length)
+        memcpy(key->data + key->length, bytes.data, bytes.length);
+    key->length += bytes.length;
+    return 0;
+}
+
+fdb_error_t recipe_append(struct recipe_key *key, keel_tuple tuple) {
+    size_t length = 0;
+    fdb_error_t error = keel_tuple_pack(tuple, key->data + key->length,
+                                        RECIPE_KEY_MAX - key->length, &length);
+    if (error == KEEL_ERROR_BUFFER_TOO_SMALL)
+        return KEY_TOO_LARGE;
+    if (!error)
+        key->length += length;
+    return error;
+}
+
 fdb_error_t recipe_span_of(const keel_subspace *subspace, keel_tuple tuple,
                            struct recipe_span *span) {
     size_t length = 0;
@@ -43,6 +63,14 @@ fdb_error_t recipe_span_of(const keel_subspace *subspace, keel_tuple tuple,
     if (!error)
         span->begin.length = span->end.length = length;
     return error;
+}
+
+void recipe_span_with(const struct recipe_key *key, struct recipe_span *span) {
+    memcpy(span->begin.data, key->data, key->length);
+    memcpy(span->end.data, key->data, key->length);
+    span->begin.length = key->length;
+    span->end.data[key->length] = 0xff;
+    span->end.length = key->length + 1;
 }
 
 void recipe_set(FDBTransaction *tr, const struct recipe_key *key, keel_bytes value) {
@@ -190,4 +218,31 @@ void recipe_random(uint8_t *bytes, size_t length) {
         if (got > 0)
             done += (size_t)got;
     }
+}
+
+fdb_error_t recipe_count(FDBTransaction *tr, const struct recipe_span *span, int64_t *count) {
+    struct recipe_scan scan;
+    keel_bytes key, value;
+    bool found = true;
+    int64_t rows = 0;
+    fdb_error_t error = 0;
+    recipe_scan_open(&scan, tr, span, 0, false, true);
+    while (!error && found) {
+        error = recipe_scan_next(&scan, &key, &value, &found);
+        rows += !error && found;
+    }
+    recipe_scan_close(&scan);
+    if (!error)
+        *count = rows;
+    return error;
+}
+
+fdb_error_t recipe_read_conflict(FDBTransaction *tr, keel_bytes key) {
+    struct recipe_key behind;
+    if (key.length > RECIPE_KEY_MAX)
+        return KEY_TOO_LARGE;
+    memcpy(behind.data, key.data, key.length);
+    behind.data[key.length] = 0;
+    return fdb_transaction_add_conflict_range(tr, key.data, (int)key.length, behind.data,
+                                              (int)key.length + 1, FDB_CONFLICT_RANGE_TYPE_READ);
 }

@@ -27,12 +27,20 @@ fdb_error_t recipe_pack(const keel_subspace *subspace, keel_tuple tuple, struct 
 fdb_error_t recipe_pack_versionstamp(const keel_subspace *subspace, keel_tuple tuple,
                                      struct recipe_key *key);
 
+/* Appends a packed tuple to a key; errors as above, and the key is then as it was. */
+fdb_error_t recipe_append(struct recipe_key *key, keel_tuple tuple);
+/* Appends bytes as they are. */
+fdb_error_t recipe_append_bytes(struct recipe_key *key, keel_bytes bytes);
+
 /* The keys that extend prefix + tuple by at least one element: [begin, end). */
 struct recipe_span {
     struct recipe_key begin, end;
 };
 fdb_error_t recipe_span_of(const keel_subspace *subspace, keel_tuple tuple,
                            struct recipe_span *span);
+
+/* A key that is a packed tuple, and all that extend it: [key, key ff). */
+void recipe_span_with(const struct recipe_key *key, struct recipe_span *span);
 
 void recipe_set(FDBTransaction *tr, const struct recipe_key *key, keel_bytes value);
 void recipe_clear(FDBTransaction *tr, const struct recipe_key *key);
@@ -62,6 +70,11 @@ void recipe_scan_open(struct recipe_scan *scan, FDBTransaction *tr, const struct
 fdb_error_t recipe_scan_next(struct recipe_scan *scan, keel_bytes *key, keel_bytes *value,
                              bool *found);
 void recipe_scan_close(struct recipe_scan *scan);
+
+/* The number of rows in a range, from a snapshot of all of them. */
+fdb_error_t recipe_count(FDBTransaction *tr, const struct recipe_span *span, int64_t *count);
+/* As if the key had been read for real: for what a snapshot has seen and this transaction relies on. */
+fdb_error_t recipe_read_conflict(FDBTransaction *tr, keel_bytes key);
 
 /* What a value must be before it is written: ARGUMENT for NULL with a length, value_too_large. */
 fdb_error_t recipe_check_value(keel_bytes value);
