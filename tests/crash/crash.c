@@ -142,10 +142,7 @@ static int worker(const char *path) {
 }
 
 /* Prints one line a thread: its number, or why its state is impossible. */
-static int verify(const char *path) {
-    open_database(path);
-    FDBTransaction *tr;
-    check(fdb_database_create_transaction(database, &tr), "create transaction");
+static int verify_all(FDBTransaction *tr) {
     for (int thread = 0; thread < THREADS; thread++) {
         char key[64], end[64];
         int64_t number = read_number(tr, key, key_of(key, thread, "copy", 0));
@@ -187,6 +184,16 @@ static int verify(const char *path) {
     }
     printf("end\n");
     return 0;
+}
+
+static int verify(const char *path) {
+    open_database(path);
+    FDBTransaction *tr;
+    check(fdb_database_create_transaction(database, &tr), "create transaction");
+    int result = verify_all(tr);
+    fdb_transaction_destroy(tr);
+    fdb_database_destroy(database);
+    return result;
 }
 
 static const char *self;
