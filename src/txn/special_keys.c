@@ -16,7 +16,8 @@
  * Ranges are shown by their ends: the key where one begins with the value "1", the key where it
  * ends with "0", both behind the prefix.
  *
- * Nothing can be written: WRITE_DISABLED without special_key_space_enable_writes,
+ * Nothing can be written, except that tenants, of which there are none, can be cleared:
+ * WRITE_DISABLED without special_key_space_enable_writes,
  * NO_WRITE_MODULE_FOUND with it.
  *
  * A read makes all rows of the modules it touches, resolves its selectors among them and copies
@@ -319,9 +320,16 @@ fdb_error_t special_get(struct transaction *transaction, struct bytes key, struc
     return error;
 }
 
+/* Clearing tenants removes all there are: none. */
+static bool is_clear_of_tenants(struct bytes begin, struct bytes end) {
+    struct bytes first = BYTES_LITERAL("\xff\xff/management/tenant/map/");
+    struct bytes last = BYTES_LITERAL("\xff\xff/management/tenant/map0");
+    return bytes_compare(begin, end) < 0 && bytes_compare(first, begin) <= 0 &&
+           bytes_compare(end, last) <= 0;
+}
+
 fdb_error_t special_write(struct transaction *transaction, struct bytes begin, struct bytes end) {
-    (void)begin;
-    (void)end;
-    return transaction->options.special_writes ? ERROR_SPECIAL_KEYS_NO_WRITE_MODULE_FOUND
-                                               : ERROR_SPECIAL_KEYS_WRITE_DISABLED;
+    if (!transaction->options.special_writes)
+        return ERROR_SPECIAL_KEYS_WRITE_DISABLED;
+    return is_clear_of_tenants(begin, end) ? 0 : ERROR_SPECIAL_KEYS_NO_WRITE_MODULE_FOUND;
 }

@@ -184,7 +184,9 @@ python_client() {
         env PYTHONPATH="$CACHE/python/$PYTHON_SCHEDULING" PYTHONDONTWRITEBYTECODE=1 \
         "$python" "$HERE/python/scheduling_test.py"
     python_layers
+    python_directories
     python_stacktester
+    python_recipes
 }
 
 # Each side writes a database, which the other checks and extends, and which the first checks then.
@@ -210,6 +212,17 @@ python_layers() {
     done
 }
 
+# The same operations by the directory layers of both, side by side in one process.
+python_directories() {
+    local seed
+    for seed in 1 2 3; do
+        rm -rf "$RUNS/directories"
+        run "directories, seed $seed" "$RUNS/directories" \
+            env PYTHONPATH="$CACHE/python/$PYTHON_STACKTESTER" PYTHONDONTWRITEBYTECODE=1 \
+            "$CACHE/python/venv/bin/python" "$ROOT/tests/layers/directory_differential.py" "$seed" 300
+    done
+}
+
 # The stack machine of the binding tester, ours and one on the Python binding, on the same programs.
 python_stacktester() {
     local tester=$LIBDIR/../bin/keel-stacktester
@@ -221,6 +234,27 @@ python_stacktester() {
     run "stack machine" "$RUNS/stacktester" \
         env PYTHONPATH="$CACHE/python/$PYTHON_STACKTESTER" PYTHONDONTWRITEBYTECODE=1 \
         "$CACHE/python/venv/bin/python" "$ROOT/tests/stacktester/harness.py" "$tester"
+}
+
+# Each recipe that the documents give in Python: what one side writes, the other checks.
+python_recipes() {
+    local script name program python
+    mkdir -p "$CACHE/recipes"
+    rm -rf "$RUNS/recipes"
+    for script in "$HERE"/python/recipe_*.py; do
+        name=$(basename "$script" .py)
+        name=${name#recipe_}
+        program=$CACHE/recipes/$name
+        install "recipe $name" "${CC:-cc}" -std=gnu11 -O1 -g "-I$ROOT/include" \
+            "$ROOT/tests/recipes/interop_$name.c" -o "$program" "-L$LIBDIR" -lkeel -lfdb_c -lm \
+            "-Wl,-rpath-link,$LIBDIR" || continue
+        python=(env PYTHONPATH="$CACHE/python/$PYTHON_STACKTESTER" PYTHONDONTWRITEBYTECODE=1
+            "$CACHE/python/venv/bin/python" "$script" 740)
+        run "recipe $name: C writes" "$RUNS/recipes/$name" "$program" write from-c
+        run "recipe $name: Python checks" "$RUNS/recipes/$name" "${python[@]}" check from-c
+        run "recipe $name: Python writes" "$RUNS/recipes/$name" "${python[@]}" write from-python
+        run "recipe $name: C checks" "$RUNS/recipes/$name" "$program" check from-python
+    done
 }
 
 # --- npm ---

@@ -56,6 +56,19 @@ static void special_keys_cannot_be_written_by_default(void **state) {
     fdb_transaction_destroy(tr);
 }
 
+static void tenants_that_do_not_exist_can_be_cleared(void **state) {
+    (void)state;
+    static const char BEGIN[] = "\xff\xff/management/tenant/map/";
+    static const char END[] = "\xff\xff/management/tenant/map0";
+    FDBTransaction *tr = begin();
+    assert_int_equal(
+        fdb_transaction_set_option(tr, FDB_TR_OPTION_SPECIAL_KEY_SPACE_ENABLE_WRITES, NULL, 0), 0);
+    fdb_transaction_clear_range(tr, (const uint8_t *)BEGIN, sizeof BEGIN - 1, (const uint8_t *)END,
+                                sizeof END - 1);
+    assert_int_equal(commit_error(tr), 0);
+    fdb_transaction_destroy(tr);
+}
+
 static void special_reads_do_not_conflict(void **state) {
     (void)state;
     FDBTransaction *tr = begin();
@@ -82,6 +95,7 @@ int group_special_keys(void) {
         TEST(one_read_stays_in_one_module),
         TEST(relaxed_reads_may_span_modules),
         TEST(special_keys_cannot_be_written_by_default),
+        TEST(tenants_that_do_not_exist_can_be_cleared),
         TEST(special_reads_do_not_conflict),
         TEST(selectors_stop_before_special_keys),
     };

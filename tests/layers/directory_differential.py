@@ -462,6 +462,7 @@ for _ in range(OPERATIONS):
     outcomes[outcome] = outcomes.get(outcome, 0) + 1
 final = db.create_transaction()
 print(
-    "seed %d: %d operations, %s, %d directories at the end"
+    "ok - seed %d: %d operations, %s, %d directories at the end"
     % (SEED, OPERATIONS, outcomes, sum(len(tree(final, layer)) for layer, _ in roots[1:]))
 )
+print("finished")
