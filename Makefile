@@ -177,7 +177,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(RECIPE_BENCH_NAMES),growth-$(name)='$(BUILD)/bin/bench-recipe-$(name) $(GROWTH_MAX)') \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
-	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points=$(BUILD)/bin/points \
+	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points='env -u KEEL_ROUNDS $(BUILD)/bin/points' \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 GROWTH_MAX ?= 10000
