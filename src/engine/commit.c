@@ -2,15 +2,16 @@
 /*
  * The commit pipeline: from a waiting commit_request to the disk.
  *
- *     engine_commit ─► queue ─► lead: take a batch ─► resolve ─► build ─► log ─► window ─► publish ─► answer
- *                                       │  conflicts  │ atomic ops,   │ append,  │        │ the clock │ watches,
- *                                       │  leave here │ versionstamps │ sync     │        │ moves on  │ completions
+ *     engine_commit ─► queue ─► lead: take a batch ─► resolve ─► build ─► log ─► window ─► sync ─► publish ─► answer
+ *                                       │  conflicts  │ atomic ops,                        │ the clock │ watches,
+ *                                       │  leave here │ versionstamps                      │ moves on  │ completions
  *
  * Whoever finds the pipeline idle leads it. A thread that blocks on its own commit (engine_drive) does so itself and pays no thread switch; for
  * everyone else, the committer thread does. While a leader syncs, new commits queue up and become the next batch: the group commit.
  *
  *   1. At most one thread leads (pipeline.leading); the workspace, the resolver and the appending end of the log are the leader's.
- *   2. Nothing of a batch can be read before it is durable: its version is pending until version_clock_end_batch.
+ *   2. Nothing of a batch can be read before it is durable: it is in the window before, but its version is pending until version_clock_end_batch,
+ *      and neither a reader nor the checkpoint goes as far as a pending version.
  *   3. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
  *   4. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
  *      and every later commit is refused with DATABASE_FAILED. Reads go on at the last good version.
@@ -30,6 +31,7 @@ enum {
     BATCH_RESULT_BYTES_MAX = 32 * 1024 * 1024, /* what it has grown to in its final form; may be passed by one transaction's */
     TRANSACTION_RESULT_BYTES_MAX = 64 * 1024 * 1024, /* far above what sets can come to: small operands on large values */
     WORKSPACE_BYTES_KEPT = 4 * 1024 * 1024, /* a buffer larger than this is given back after the batch */
+    OVERLAP_CHANGES_MIN = 8,        /* with this many changes to apply it is worth a system call to have the disk begin before */
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
@@ -309,14 +311,6 @@ static fdb_error_t reserve(struct engine *engine) {
     return error;
 }
 
-static fdb_error_t make_durable(struct engine *engine, int64_t version) {
-    if (!engine->log)
-        return ERROR_SUCCESS;
-    struct bytes payload = bytes_make(engine->workspace.batch.data, engine->workspace.batch.length);
-    fdb_error_t error = log_append(engine->log, version, &payload, 1);
-    return error ? error : log_sync(engine->log);
-}
-
 static void apply(struct engine *engine, int64_t version) {
     for (size_t i = 0; i < engine->workspace.batch.count; i++) {
         const struct change *change = &engine->workspace.changes[i];
@@ -380,18 +374,33 @@ static void count_batch(struct engine *engine, const struct commit_request *requ
     atomic_fetch_add_explicit(&counters->mutation_bytes, engine->workspace.batch.length, memory_order_relaxed);
 }
 
-/* Brings what was assembled to the disk, then to the window. */
+/* To the log, to the window, and to the disk: the window is filled while the disk begins to write. */
+static fdb_error_t write_durably(struct engine *engine, int64_t version) {
+    const struct batch *batch = &engine->workspace.batch;
+    fdb_error_t error = ERROR_SUCCESS;
+    if (engine->log) {
+        struct bytes payload = bytes_make(batch->data, batch->length);
+        error = log_append(engine->log, version, &payload, 1);
+        if (error)
+            return error;
+        if (batch->count >= OVERLAP_CHANGES_MIN)
+            log_begin_sync(engine->log);
+    }
+    apply(engine, version);
+    return engine->log ? log_sync(engine->log) : ERROR_SUCCESS;
+}
+
+/* Brings what was assembled to the disk and the window. */
 static fdb_error_t write_batch(struct engine *engine, int64_t version) {
     checkpoint_rotate_if_due(engine);
     bool window_was_empty = window_bytes(engine->window) == 0;
     fdb_error_t error = reserve(engine);
     if (error)
         return error;
-    if (make_durable(engine, version)) {
+    if (write_durably(engine, version)) {
         atomic_store(&engine->failed, true);
         return ERROR_COMMIT_UNKNOWN_RESULT;
     }
-    apply(engine, version);
     if (window_was_empty)
         checkpoint_request(engine); /* it sleeps long while there is nothing to move */
     atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);

@@ -263,6 +263,7 @@ fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pie
         return error;
     }
     log->unsynced = true;
+    log->append_offset = offset;
     log->last_version = version;
     atomic_store_explicit(&log->offset, offset + record_bytes, memory_order_relaxed);
     if (log->buffer_bytes > BUFFER_BYTES_KEPT) {
@@ -271,6 +272,13 @@ fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pie
         log->buffer_bytes = 0;
     }
     return ERROR_SUCCESS;
+}
+
+void log_begin_sync(struct log *log) {
+    if (!log->options.sync || !log->unsynced || log->failed)
+        return;
+    uint64_t end = atomic_load_explicit(&log->offset, memory_order_relaxed);
+    os_file_begin_sync(&log->current->file, log->append_offset, end - log->append_offset);
 }
 
 fdb_error_t log_sync(struct log *log) {

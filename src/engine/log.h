@@ -41,6 +41,9 @@ fdb_error_t log_reserve(struct log *log, size_t payload_bytes);
  */
 fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pieces, size_t piece_count);
 
+/* Starts what log_sync will wait for, so that the caller can do something else meanwhile. */
+void log_begin_sync(struct log *log);
+
 /* Waits until everything appended is on disk. After an error the log is unusable until it is opened again. */
 fdb_error_t log_sync(struct log *log);
 

@@ -45,6 +45,7 @@ struct log {
     int64_t last_version; /* of the last record */
     bool unsynced;        /* the current segment holds a record that was not synced */
     bool failed;          /* a write or sync failed: nothing more is taken */
+    uint64_t append_offset; /* where the last record begins */
     _Atomic uint64_t offset; /* where the next record goes; written by the appending thread, read by log_release */
 
     os_mutex rotation; /* held, across I/O, by whoever makes or retires segments; taken before `mutex` */

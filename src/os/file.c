@@ -225,6 +225,10 @@ fdb_error_t os_file_read(struct os_file *file, uint64_t offset, void *buffer, si
     return ERROR_SUCCESS;
 }
 
+void os_file_begin_sync(struct os_file *file, uint64_t offset, uint64_t length) {
+    (void)sync_file_range(file->descriptor, (off_t)offset, (off_t)length, SYNC_FILE_RANGE_WRITE);
+}
+
 fdb_error_t os_file_sync(struct os_file *file) {
     fdb_error_t error = fault_at_file("sync", file);
     if (error)

@@ -32,6 +32,9 @@ fdb_error_t os_file_write(struct os_file *file, uint64_t offset, struct bytes da
 /* Up to `length` bytes; *got is less only at the end of the file. */
 fdb_error_t os_file_read(struct os_file *file, uint64_t offset, void *buffer, size_t length, size_t *got);
 
+/* Asks the system to begin writing these bytes to the disk, without waiting: a later sync finds less to do. Only a hint. */
+void os_file_begin_sync(struct os_file *file, uint64_t offset, uint64_t length);
+
 /* fdatasync: contents, and what is needed to reach them. */
 fdb_error_t os_file_sync(struct os_file *file);
 
