@@ -259,6 +259,16 @@ static void sleep_for(double seconds) {
 static atomic_bool clients_stop;
 static _Atomic long clients_commits;
 
+/* Commits a second of clients that are running, once they have run in. */
+static double steady_rate(double seconds) {
+    sleep_for(0.1);
+    long before = atomic_load(&clients_commits);
+    double start = now();
+    sleep_for(seconds);
+    long commits = atomic_load(&clients_commits) - before;
+    return (double)commits / (now() - start);
+}
+
 static void *client(void *unused) {
     (void)unused;
     while (!atomic_load(&clients_stop)) {
@@ -271,17 +281,13 @@ static void *client(void *unused) {
 static double many_clients_rate(double seconds) {
     pthread_t threads[CLIENTS];
     atomic_store(&clients_stop, false);
-    atomic_store(&clients_commits, 0);
-    double start = now();
     for (int i = 0; i < CLIENTS; i++)
         pthread_create(&threads[i], NULL, client, NULL);
-    sleep_for(seconds);
-    long commits = atomic_load(&clients_commits);
-    double elapsed = now() - start;
+    double rate = steady_rate(seconds);
     atomic_store(&clients_stop, true);
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(threads[i], NULL);
-    return (double)commits / elapsed;
+    return rate;
 }
 
 /* A client without a thread of its own, as event loops and the asynchronous bindings have them: each answer starts the next commit. */
@@ -318,23 +324,19 @@ static void async_start(struct async_client *client) {
 static double async_clients_rate(double seconds) {
     static struct async_client clients[CLIENTS];
     atomic_store(&clients_stop, false);
-    atomic_store(&clients_commits, 0);
     atomic_store(&async_running, CLIENTS);
-    double start = now();
     for (int i = 0; i < CLIENTS; i++)
         async_start(&clients[i]);
-    sleep_for(seconds);
-    long commits = atomic_load(&clients_commits);
-    double elapsed = now() - start;
+    double rate = steady_rate(seconds);
     atomic_store(&clients_stop, true);
     while (atomic_load(&async_running) > 0)
         sleep_for(0.001);
-    return (double)commits / elapsed;
+    return rate;
 }
 
 static void compare_commits(void) {
     double one_seconds = 0, bare_seconds = 0, threads_rate = 0, async_rate = 0;
-    enum { COMMITS = 200, TURNS = 10 };
+    enum { COMMITS = 500, TURNS = 5 };
     for (int turn = 0; turn < TURNS; turn++) {
         double start = now();
         for (int i = 0; i < COMMITS; i++)
@@ -344,8 +346,8 @@ static void compare_commits(void) {
         for (int i = 0; i < COMMITS; i++)
             bare_sync();
         bare_seconds += now() - start;
-        threads_rate += many_clients_rate(0.3) / TURNS;
-        async_rate += async_clients_rate(0.3) / TURNS;
+        threads_rate += many_clients_rate(0.8) / TURNS;
+        async_rate += async_clients_rate(0.8) / TURNS;
     }
     double one = one_seconds / (COMMITS * TURNS), bare = bare_seconds / (COMMITS * TURNS);
     printf("%-28s %12.1f us   write+fdatasync %8.1f us   ratio %.2f (aim: at most 1.30)\n", "one-client durable commit",
