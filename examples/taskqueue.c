@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parcels to deliver: one worker delivers, one vanishes with its parcel, which comes back when the
- * lease ends; one parcel cannot be delivered at all and ends with the dead letters. Time is made up.
+ * lease ends; one parcel cannot be delivered at all and ends with the dead letters. Time is made
+ * up.
  *
  *     cc taskqueue.c -lkeel -lfdb_c && ./a.out [DATABASE]
  */

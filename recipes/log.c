@@ -3,12 +3,12 @@
  * The versionstamped log.
  *
  * Representation (keel/log.h): (versionstamp) = entry, and at the key of the subspace itself, which
- * lies before the range of its tuples, the packed tuple of the newest versionstamp. Both are written
- * by atomic operations whose stamp the database fills in at commit: an append is blind.
+ * lies before the range of its tuples, the packed tuple of the newest versionstamp. Both are
+ * written by atomic operations whose stamp the database fills in at commit: an append is blind.
  *
  * Invariants:
- * 1. Versionstamps grow with the commit order, and a read version sees exactly the commits up to it.
- *    So what a snapshot shows up to its last entry is final, except for trimming.
+ * 1. Versionstamps grow with the commit order, and a read version sees exactly the commits up to
+ *    it. So what a snapshot shows up to its last entry is final, except for trimming.
  * 2. Every transaction that appends also writes the head. So a watch on the head, taken in a
  *    transaction that found nothing behind a position, fires when there is something.
  *

@@ -68,7 +68,8 @@ KEEL_EXPORT fdb_error_t keel_pqueue_push_element(FDBTransaction *tr, const keel_
         return error;
     recipe_random(random, sizeof random);
     keel_bytes tail = keel_bytes_of(random, sizeof random);
-    error = recipe_pack(pqueue, KEEL_TUPLE(priority, INT64_MAX, tail), &key); /* fits at its widest */
+    /* It fits at its widest, so it will fit. */
+    error = recipe_pack(pqueue, KEEL_TUPLE(priority, INT64_MAX, tail), &key);
     if (!error)
         error = next_count(tr, &span, &count);
     if (!error)

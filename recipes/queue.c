@@ -7,8 +7,8 @@
  *
  * An enqueue finds the last index with a snapshot read, so that it conflicts with nothing, and the
  * 20 random bytes keep two that found the same index apart. A dequeue reads the first row for real:
- * the range from the beginning of the queue to that row becomes its read conflict range, and exactly
- * one of many gets it.
+ * the range from the beginning of the queue to that row becomes its read conflict range, and
+ * exactly one of many gets it.
  *
  * keel_queue_pop, by transactions:
  *
@@ -21,6 +21,7 @@
  *           ──► request gone, no answer: the queue was empty, done
  *           ──► request there: serve SERVED_MAX requests, ours among them unless so many are older;
  *               committed or in conflict, the next step looks again
+ *     error ──► the request is withdrawn; if there is an answer by then, it is a success after all
  *
  * Invariants:
  * 1. A transaction that clears an item has a read conflict on its key: each is taken once.
@@ -31,8 +32,8 @@
  *    commit was unknown) is left again only where no answer is.
  *
  * Progress: of the transactions that serve at the same time one commits, and it serves the oldest
- * requests, whosoever they are. Threads: any. Failure: the transaction is as it was before the call,
- * except after an error of a read in the midst of serving, when it must not be committed.
+ * requests, whosoever they are. Threads: any. Failure: the transaction is as it was before the
+ * call, except after an error of a read in the midst of serving, when it must not be committed.
  */
 #include <keel/queue.h>
 
@@ -276,7 +277,7 @@ KEEL_EXPORT fdb_error_t keel_queue_serve(FDBTransaction *tr, const keel_subspace
     return error;
 }
 
-/* Reads both keys of a ticket, together. The answer's bytes are valid until *future is destroyed. */
+/* Reads both keys of a ticket, together. The answer's bytes live until *future is destroyed. */
 static fdb_error_t look_at(FDBTransaction *tr, const struct recipe_key *request,
                            const struct recipe_key *answer, bool *waiting, bool *answered,
                            keel_bytes *value, FDBFuture **future) {
@@ -317,6 +318,23 @@ KEEL_EXPORT fdb_error_t keel_queue_collect(FDBTransaction *tr, const keel_subspa
     *answer = answered ? KEEL_QUEUE_ITEM : waiting ? KEEL_QUEUE_WAITING : KEEL_QUEUE_EMPTY;
     *value = copy;
     *length = copy_length;
+    return 0;
+}
+
+KEEL_EXPORT fdb_error_t keel_queue_withdraw(FDBTransaction *tr, const keel_subspace *requests,
+                                            const keel_queue_ticket *ticket,
+                                            keel_queue_answer *answer, uint8_t **value,
+                                            size_t *length) {
+    struct recipe_key key;
+    keel_queue_answer found;
+    fdb_error_t error = pack_request(requests, ticket, &key);
+    if (!error)
+        error = keel_queue_collect(tr, requests, ticket, &found, value, length);
+    if (error)
+        return error;
+    if (found == KEEL_QUEUE_WAITING)
+        recipe_clear(tr, &key);
+    *answer = found;
     return 0;
 }
 
@@ -391,6 +409,15 @@ static fdb_error_t pop_first(FDBTransaction *tr, void *context) {
     return leave_request(tr, pop);
 }
 
+/* Keeps an item that was collected; one seen in an earlier try is the same (invariant 3). */
+static void keep(struct pop *pop, uint8_t *value, size_t length) {
+    if (!value)
+        return;
+    free(pop->value);
+    pop->value = value;
+    pop->length = length;
+}
+
 static fdb_error_t pop_step(FDBTransaction *tr, void *context) {
     struct pop *pop = context;
     uint8_t *value;
@@ -400,14 +427,29 @@ static fdb_error_t pop_step(FDBTransaction *tr, void *context) {
         keel_queue_collect(tr, pop->requests, &pop->ticket, &pop->answer, &value, &length);
     if (error)
         return error;
-    if (pop->answer == KEEL_QUEUE_ITEM) {
-        free(pop->value);
-        pop->value = value;
-        pop->length = length;
-    }
+    keep(pop, value, length);
     if (pop->answer != KEEL_QUEUE_WAITING)
         return 0;
     return keel_queue_serve(tr, pop->queue, pop->requests, SERVED_MAX, &served);
+}
+
+static fdb_error_t pop_withdraw(FDBTransaction *tr, void *context) {
+    struct pop *pop = context;
+    uint8_t *value;
+    size_t length;
+    fdb_error_t error =
+        keel_queue_withdraw(tr, pop->requests, &pop->ticket, &pop->answer, &value, &length);
+    if (!error)
+        keep(pop, value, length);
+    return error;
+}
+
+/* A limit of retries that has just ended the pop must not end its cleaning up. */
+static fdb_error_t retry_always(FDBTransaction *tr, void *context) {
+    int64_t no_limit = -1;
+    (void)context;
+    return fdb_transaction_set_option(tr, FDB_TR_OPTION_RETRY_LIMIT, (const uint8_t *)&no_limit,
+                                      sizeof no_limit);
 }
 
 KEEL_EXPORT fdb_error_t keel_queue_pop(FDBDatabase *database, const keel_subspace *queue,
@@ -417,6 +459,11 @@ KEEL_EXPORT fdb_error_t keel_queue_pop(FDBDatabase *database, const keel_subspac
     fdb_error_t error = keel_run(database, pop_first, &pop);
     while (!error && pop.answer == KEEL_QUEUE_WAITING)
         error = keel_run(database, pop_step, &pop);
+    if (error && pop.has_drawn) {
+        fdb_error_t withdrawn = keel_run_with(database, retry_always, pop_withdraw, &pop);
+        if (!withdrawn && pop.value)
+            error = 0; /* it has been served after all */
+    }
     if (error) {
         free(pop.value);
         return error;

@@ -73,7 +73,7 @@ void recipe_scan_close(struct recipe_scan *scan);
 
 /* The number of rows in a range, from a snapshot of all of them. */
 fdb_error_t recipe_count(FDBTransaction *tr, const struct recipe_span *span, int64_t *count);
-/* As if the key had been read for real: for what a snapshot has seen and this transaction relies on. */
+/* As if the key had been read for real: for what was seen in a snapshot and is relied upon. */
 fdb_error_t recipe_read_conflict(FDBTransaction *tr, keel_bytes key);
 
 /* What a value must be before it is written: ARGUMENT for NULL with a length, value_too_large. */

@@ -37,7 +37,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { PROMOTED_MAX = 32, PACKED_MAX = 128, DEAD_VALUE_MAX = 2 * KEEL_TASK_REASON_MAX + PACKED_MAX };
+enum { PROMOTED_MAX = 32, PACKED_MAX = 128 };
+enum { DEAD_VALUE_MAX = 2 * KEEL_TASK_REASON_MAX + PACKED_MAX }; /* a NUL takes two bytes */
 
 static const fdb_error_t VALUE_TOO_LARGE = 2103;
 
@@ -345,7 +346,7 @@ static fdb_error_t choose(const keel_subspace *tasks, struct recipe_scan *ready,
     }
 }
 
-/* Takes one ready task away. A row without a payload is nobody's task: it goes, and the next try. */
+/* Takes one ready task away. A row without a payload is no task: it goes, and the next is tried. */
 static fdb_error_t take_ready(FDBTransaction *tr, const keel_subspace *tasks, int64_t now_ms,
                               int spread, bool *found, struct record *record, keel_task *task) {
     struct recipe_scan ready;

@@ -70,8 +70,8 @@ keel_log_position keel_log_position_of(const uint8_t *transaction_version, uint1
 /* ---- Reading ---- */
 
 /*
- * Called for each entry; `entry` is valid during the call. A value other than 0 ends the scan, which
- * returns it. May be called again from the beginning when the transaction is retried.
+ * Called for each entry; `entry` is valid during the call. A value other than 0 ends the scan,
+ * which returns it. May be called again from the beginning when the transaction is retried.
  */
 typedef fdb_error_t (*keel_log_visit)(void *context, const keel_log_position *position,
                                       keel_bytes entry);
@@ -106,8 +106,8 @@ fdb_error_t keel_log_count(FDBTransaction *tr, const keel_subspace *log,
 
 /*
  * A future that becomes ready when something is appended by another transaction than this one, once
- * this one has committed (fdb_transaction_watch has the fine print). The caller destroys it. To miss
- * nothing, scan first and take the watch in the same transaction if nothing was found.
+ * this one has committed (fdb_transaction_watch has the fine print). The caller destroys it. To
+ * miss nothing, scan first and take the watch in the same transaction if nothing was found.
  */
 fdb_error_t keel_log_watch(FDBTransaction *tr, const keel_subspace *log, FDBFuture **future);
 

@@ -17,13 +17,14 @@
  *
  * The values are plain bytes, as in Python; the Java recipe packs a tuple of one element into them.
  *
- * Conflicts: pushes conflict with no push, and with a pop or peek only where they change its answer.
- * Pops from the same end conflict with each other, those from different ends when one item is left.
+ * Conflicts: pushes conflict with no push, and with a pop or peek only where they change its
+ * answer. Pops from the same end conflict with each other, those from different ends when one item
+ * is left.
  *
  * All functions work inside the caller's transaction, commit nothing, and may be called again after
- * any error. Errors besides those of the reads: key_too_large (2102) if the subspace leaves no room,
- * STORED_FORMAT if a key in it is not a priority queue's, 1501 without memory. What is too wrong to
- * be written is refused before anything is.
+ * any error. Errors besides those of the reads: key_too_large (2102) if the subspace leaves no
+ * room, STORED_FORMAT if a key in it is not a priority queue's, 1501 without memory. What is too
+ * wrong to be written is refused before anything is.
  */
 #ifndef KEEL_PQUEUE_H
 #define KEEL_PQUEUE_H

@@ -19,8 +19,8 @@
  * Order: what was enqueued by a transaction that had committed before another one started comes out
  * before what the other enqueued. Concurrent ones may get the same index; then chance decides.
  *
- * Conflicts: enqueues conflict with nothing. Two simple dequeues at once want the same item, and one
- * of them is retried; with many consumers use keel_queue_pop, which does not degrade.
+ * Conflicts: enqueues conflict with nothing. Two simple dequeues at once want the same item, and
+ * one of them is retried; with many consumers use keel_queue_pop, which does not degrade.
  *
  * Delivery: a dequeue takes the item away, so a consumer that dies after its commit takes it along
  * to the grave. Where that may not be, keel/taskqueue.h has leases.
@@ -89,8 +89,9 @@ fdb_error_t keel_queue_clear(FDBTransaction *tr, const keel_subspace *queue);
  * if the queue was empty at some time during the call.
  *
  * Blocks. Errors that are not retryable end it, and so do the limits that the database's options
- * set. An item is given to no one twice; it is lost if the caller dies during the call, or if the
- * outcome of the very first commit is unknown (commit_unknown_result) and it took effect.
+ * set; its request is then withdrawn. An item is given to no one twice; it is lost if the caller
+ * dies during the call, or if the outcome of the very first commit is unknown
+ * (commit_unknown_result) and it took effect.
  */
 fdb_error_t keel_queue_pop(FDBDatabase *database, const keel_subspace *queue,
                            const keel_subspace *requests, uint8_t **value, size_t *length);
@@ -113,8 +114,8 @@ typedef enum keel_queue_answer {
 
 /*
  * Leaves a request and draws its ticket, which is good once the transaction has committed. Every
- * ticket must be collected in the end: an answer that nobody collects is an item lost. Reads one row
- * as a snapshot; conflicts with nothing.
+ * ticket must be collected or withdrawn in the end: an answer that nobody collects is an item lost.
+ * Reads one row as a snapshot; conflicts with nothing.
  */
 fdb_error_t keel_queue_request(FDBTransaction *tr, const keel_subspace *requests,
                                keel_queue_ticket *ticket);
@@ -134,6 +135,11 @@ fdb_error_t keel_queue_serve(FDBTransaction *tr, const keel_subspace *queue,
 fdb_error_t keel_queue_collect(FDBTransaction *tr, const keel_subspace *requests,
                                const keel_queue_ticket *ticket, keel_queue_answer *answer,
                                uint8_t **value, size_t *length);
+
+/* The same, and a request that is still waiting is taken back. */
+fdb_error_t keel_queue_withdraw(FDBTransaction *tr, const keel_subspace *requests,
+                                const keel_queue_ticket *ticket, keel_queue_answer *answer,
+                                uint8_t **value, size_t *length);
 
 #ifdef __cplusplus
 }

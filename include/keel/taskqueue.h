@@ -93,27 +93,27 @@ typedef struct keel_task {
 void keel_task_free(keel_task *task);
 
 /*
- * Claims the first task for `lease_ms` (1 or more). *found tells whether there was one; *task is set
- * only then, without a look at what it held: a function that is retried frees it first. If the
- * outcome of the commit is unknown, the retry claims another task, and the first comes back when its
- * lease ends. Before it looks, up to 32 tasks whose delay or lease has ended are made ready, or dead
- * if they have no attempt left.
+ * Claims the first task for `lease_ms` (1 or more). *found tells whether there was one; *task is
+ * set only then, without a look at what it held: a function that is retried frees it first. If the
+ * outcome of the commit is unknown, the retry claims another task, and the first comes back when
+ * its lease ends. Before it looks, up to 32 tasks whose delay or lease has ended are made ready, or
+ * dead if they have no attempt left.
  *
  * `spread` is how many tasks of the first priority to choose from at random, 1 to
  * KEEL_TASK_SPREAD_MAX. 1 is strict order, and workers that claim at the same time conflict; with
  * about the number of workers they seldom do. Several claims may be made in one transaction.
  *
- * Reads `spread` rows, those whose time has come, and the payload. Conflicts with whoever claims the
- * same task or makes the same tasks ready.
+ * Reads `spread` rows, those whose time has come, and the payload. Conflicts with whoever claims
+ * the same task or makes the same tasks ready.
  */
 fdb_error_t keel_taskqueue_claim(FDBTransaction *tr, const keel_subspace *tasks, int64_t now_ms,
                                  int64_t lease_ms, int spread, bool *found, keel_task *task);
 
 /*
- * The following four need the lease: LEASE_LOST if it has ended and the task was made ready, claimed
- * by another, completed or given back. A lease that has run out counts until somebody notices.
- * After an unknown commit result (1021) LEASE_LOST may also say that the first try had succeeded.
- * Each reads one row.
+ * The following four need the lease: LEASE_LOST if it has ended and the task was made ready,
+ * claimed by another, completed or given back. A lease that has run out counts until somebody
+ * notices. After an unknown commit result (1021) LEASE_LOST may also say that the first try had
+ * succeeded. Each reads one row.
  */
 
 /* Done: removes the task. */

@@ -5,7 +5,8 @@
 
 #include "queues.h"
 
-enum { PRODUCERS = 4, CONSUMERS = 32, ITEMS_EACH = 60, EACH_GETS = 15, ITEMS = PRODUCERS * ITEMS_EACH };
+enum { PRODUCERS = 4, CONSUMERS = 32, ITEMS_EACH = 60, ITEMS = PRODUCERS * ITEMS_EACH };
+enum { EACH_GETS = 15 };
 
 static void enqueue(const keel_subspace *queue, const char *string) {
     FDBTransaction *tr = begin();
