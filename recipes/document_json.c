@@ -13,6 +13,7 @@
  */
 #include "document_private.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,7 @@ fdb_error_t document_parse(const char *text, size_t length, size_t steps, json_t
     }
     switch (json_error_code(&problem)) {
     case json_error_out_of_memory:
+    case json_error_unknown: /* it has a code for everything else */
         return NO_MEMORY;
     case json_error_numeric_overflow:
         return KEEL_ERROR_INTEGER_TOO_LARGE;
@@ -97,6 +99,13 @@ static fdb_error_t copy_text(const keel_element *element, char **text, size_t *l
     return 0;
 }
 
+/* Why Jansson did not take a text: it is not UTF-8, or there is no memory. */
+static fdb_error_t why_not(keel_element text) {
+    text.type = KEEL_TYPE_STRING; /* bytes are looked at the same way */
+    return keel_element_is_utf8(&text) ? (fdb_error_t)NO_MEMORY
+                                       : (fdb_error_t)KEEL_ERROR_STORED_FORMAT;
+}
+
 static fdb_error_t text_to_json(const keel_element *leaf, json_t **json) {
     char *text = NULL;
     size_t length = 0;
@@ -105,7 +114,14 @@ static fdb_error_t text_to_json(const keel_element *leaf, json_t **json) {
         return error;
     *json = json_stringn(text, length);
     free(text);
-    return *json ? 0 : KEEL_ERROR_STORED_FORMAT; /* not UTF-8 */
+    return *json ? 0 : why_not(*leaf);
+}
+
+static fdb_error_t real_to_json(double value, json_t **json) {
+    if (!isfinite(value)) /* JSON has none */
+        return KEEL_ERROR_STORED_FORMAT;
+    *json = json_real(value);
+    return *json ? 0 : NO_MEMORY;
 }
 
 static fdb_error_t leaf_to_json(const keel_element *leaf, json_t **json) {
@@ -123,10 +139,9 @@ static fdb_error_t leaf_to_json(const keel_element *leaf, json_t **json) {
     case KEEL_TYPE_BIG_INT:
         return KEEL_ERROR_INTEGER_TOO_LARGE;
     case KEEL_TYPE_FLOAT:
+        return real_to_json((double)leaf->value.as_float, json);
     case KEEL_TYPE_DOUBLE:
-        *json = json_real(leaf->type == KEEL_TYPE_FLOAT ? (double)leaf->value.as_float
-                                                        : leaf->value.as_double);
-        return *json ? 0 : KEEL_ERROR_STORED_FORMAT; /* NaN, infinity */
+        return real_to_json(leaf->value.as_double, json);
     case KEEL_TYPE_STRING:
     case KEEL_TYPE_BYTES:
         return text_to_json(leaf, json);
@@ -143,7 +158,7 @@ static fdb_error_t attach_member(struct document_frame *frame, const keel_elemen
     fdb_error_t error = copy_text(step, &name, &length);
     if (!error && !json_object_getn(frame->container, name, length)) {
         if (json_object_setn(frame->container, name, length, value))
-            error = KEEL_ERROR_STORED_FORMAT; /* not UTF-8 */
+            error = why_not(*step);
         else
             *attached = true;
     }

@@ -470,6 +470,141 @@ static void test_hierarchy(void **state) {
     fdb_transaction_destroy(tr);
 }
 
+/* ---- No memory: the Nth allocation of Jansson fails ---- */
+
+static long allocations_left = -1;
+
+static void *allocate(size_t bytes) {
+    if (allocations_left == 0)
+        return NULL;
+    allocations_left -= allocations_left > 0;
+    return malloc(bytes);
+}
+
+typedef fdb_error_t (*attempt)(FDBTransaction *tr, const keel_subspace *space);
+
+static const char WIDE[] = "{\"a\":{\"b\":[1,2.5,\"text\",{}]},\"c\":[],\"d\":null,\"e\":{\"f\":true}}";
+
+static fdb_error_t try_set(FDBTransaction *tr, const keel_subspace *space) {
+    return put(tr, space, KEEL_TUPLE("new"), WIDE);
+}
+
+static fdb_error_t try_merge(FDBTransaction *tr, const keel_subspace *space) {
+    return mix(tr, space, ROOT, WIDE);
+}
+
+static fdb_error_t try_insert(FDBTransaction *tr, const keel_subspace *space) {
+    return keel_document_insert(tr, space, WIDE, sizeof WIDE - 1, NULL);
+}
+
+static fdb_error_t try_get(FDBTransaction *tr, const keel_subspace *space) {
+    char *json = NULL;
+    fdb_error_t error = keel_document_get(tr, space, ID, ROOT, &json, NULL);
+    free(json);
+    return error;
+}
+
+static void test_no_memory(void **state) {
+    static const attempt attempts[] = {try_set, try_merge, try_insert, try_get};
+    (void)state;
+    keel_subspace space = testing_subspace("memory");
+    json_set_alloc_funcs(allocate, free);
+    for (size_t i = 0; i < sizeof attempts / sizeof *attempts; i++) {
+        FDBTransaction *tr = testing_begin();
+        ok(put(tr, &space, ROOT, WIDE));
+        long failing = 0;
+        fdb_error_t error = 1501;
+        for (; error; failing++) {
+            struct testing_state before = testing_look(tr, &space);
+            allocations_left = failing;
+            error = attempts[i](tr, &space);
+            allocations_left = -1;
+            if (!error)
+                break;
+            /* Jansson takes a token it has no memory for as one that is not valid */
+            assert_true(error == 1501 || error == KEEL_ERROR_JSON);
+            assert_true(testing_look(tr, &space).sum == before.sum);
+        }
+        assert_true(failing > 10);
+        fdb_transaction_destroy(tr);
+    }
+    json_set_alloc_funcs(malloc, free);
+}
+
+/* ---- Rows of any kind: an answer or an error, never a crash ---- */
+
+static keel_element random_element(uint64_t *seed) {
+    static const uint8_t bytes[] = "\xff\0a\xc3\xa9";
+    switch (testing_random(seed) % 9) {
+    case 0:
+        return KEEL_NIL;
+    case 1:
+        return KEEL_ELEMENT(KEEL_BYTES(bytes, testing_random(seed) % 5));
+    case 2:
+        return KEEL_TEXT((const char *)bytes + 1, testing_random(seed) % 3);
+    case 3:
+        return KEEL_ELEMENT((int64_t)(testing_random(seed) % 5) - 3);
+    case 4:
+        return KEEL_ELEMENT((double)testing_random(seed));
+    case 5:
+        return KEEL_TRUE;
+    case 6:
+        return KEEL_ELEMENT(UINT64_MAX - testing_random(seed) % 2);
+    default:
+        return testing_random(seed) % 2 ? KEEL_ELEMENT("a") : KEEL_ELEMENT(0);
+    }
+}
+
+static void put_random_row(FDBTransaction *tr, const keel_subspace *space, uint64_t *seed) {
+    keel_element elements[6];
+    uint8_t key[300], value[100];
+    size_t length, value_length;
+    size_t count = testing_random(seed) % 6;
+    for (size_t i = 0; i < 6; i++)
+        elements[i] = random_element(seed);
+    ok(keel_subspace_pack(space, keel_tuple_of(elements, count), key, sizeof key, &length));
+    ok(keel_tuple_pack(keel_tuple_of(&elements[5], 1), value, sizeof value, &value_length));
+    if (testing_random(seed) % 4 == 0)
+        length -= testing_random(seed) % 2; /* cut off */
+    if (testing_random(seed) % 8 == 0)
+        value[0] = (uint8_t)testing_random(seed);
+    fdb_transaction_set(tr, key, (int)length, value, (int)value_length);
+}
+
+static void try_everything(FDBTransaction *tr, const keel_subspace *space, uint64_t *seed) {
+    char *json = NULL;
+    keel_element steps[2] = {KEEL_ELEMENT("a"), KEEL_ELEMENT((int)testing_random(seed) % 3)};
+    keel_tuple path = keel_tuple_of(&steps[testing_random(seed) % 2], testing_random(seed) % 2);
+    if (!keel_document_get(tr, space, KEEL_ELEMENT(0), path, &json, NULL)) {
+        json_t *found = json_loads(json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        assert_true(found || strstr(json, "\\u0000")); /* a name with NUL cannot be parsed */
+        json_decref(found);
+    }
+    free(json);
+    json = NULL;
+    keel_hierarchy_get(tr, space, path, &json, NULL);
+    free(json);
+    if (testing_random(seed) % 2)
+        put(tr, space, path, "{\"a\":[{}]}");
+    if (testing_random(seed) % 2)
+        mix(tr, space, path, "{\"a\":{\"a\":{}}}");
+    keel_document_delete(tr, space, KEEL_ELEMENT(0), path);
+    keel_hierarchy_delete(tr, space, path);
+}
+
+static void test_random_rows(void **state) {
+    uint64_t seed = 3;
+    (void)state;
+    keel_subspace space = testing_subspace("random");
+    for (int round = 0; round < testing_rounds(2000); round++) {
+        FDBTransaction *tr = testing_begin();
+        for (uint32_t i = testing_random(&seed) % 8; i < 8; i++)
+            put_random_row(tr, &space, &seed);
+        try_everything(tr, &space, &seed);
+        fdb_transaction_destroy(tr);
+    }
+}
+
 /* ---- A random document beside a Jansson value ---- */
 
 static json_t *random_json(uint64_t *seed, int depth) {
@@ -716,6 +851,7 @@ int main(void) {
         cmocka_unit_test(test_deep_rows),     cmocka_unit_test(test_limits),
         cmocka_unit_test(test_strange_rows),  cmocka_unit_test(test_hierarchy),
         cmocka_unit_test(test_model),         cmocka_unit_test(test_model_hierarchy),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_random_rows),
         cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, testing_open, testing_close);
