@@ -32,7 +32,8 @@ static fdb_error_t range(FDBTransaction *tr, void *context) {
     uint8_t buffer[10 * CHUNK];
     size_t count;
     (void)context;
-    return keel_blob_read_at(tr, &blob, rand() % (size_bytes - 1000), buffer, sizeof buffer, &count);
+    int64_t from = rand() % (size_bytes - 1000);
+    return keel_blob_read_at(tr, &blob, from, buffer, sizeof buffer, &count);
 }
 
 static fdb_error_t append(FDBTransaction *tr, void *context) {

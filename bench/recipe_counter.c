@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What counters read as they count on, and as there are more of them:  recipe_counter [COUNTERS_MAX]
+ * What counters read as they count on, and as there are more of them:
+ *     recipe_counter [COUNTERS_MAX]
  * Adding reads nothing, a value one row, a total one row a shard; the program fails otherwise.
  */
 #include "recipe_bench.h"

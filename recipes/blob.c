@@ -234,7 +234,8 @@ static int64_t left_length(const struct chunk *left, int64_t offset, int64_t chu
     return offset - left->begin;
 }
 
-/* What of the right chunk: all behind `end`; or all of a chunk that begins there in the same cell. */
+/* What of the right chunk: all behind `end`; or all of a chunk that begins there in the same
+   cell. */
 static int64_t right_length(const struct chunk *right, int64_t end, int64_t chunk_bytes) {
     if (!right->found || right->end <= end)
         return 0;

@@ -2,15 +2,15 @@
 /*
  * Counters: prefix = value, or (subspace, shard) = part of the value. int64_t, little-endian.
  *
- * Adding is the atomic operation ADD: the database adds when it commits, so the transaction needs no
- * read and has nothing that could conflict. That is also why a sum of one key cannot be checked for
- * overflow here, and that of shards can.
+ * Adding is the atomic operation ADD: the database adds when it commits, so the transaction needs
+ * no read and has nothing that could conflict. That is also why a sum of one key cannot be checked
+ * for overflow here, and that of shards can.
  *
  * Invariant: the value of a sharded counter is the sum over all keys of its subspace, whatever
  * number of shards their writers had in mind.
  *
- * Threads: the generator that chooses shards is one a thread, seeded from its address and the clock;
- * nothing but the spread depends on it.
+ * Threads: the generator that chooses shards is one a thread, seeded from its address and the
+ * clock; nothing but the spread depends on it.
  */
 #include <keel/counter.h>
 

@@ -10,8 +10,8 @@
  *   1. size = last index + 1; there is no other record of it that could disagree.
  *   2. Only pop and resize store an element nobody asked for: `hole`, as the last one, since a hole
  *      cannot be last.
- *   3. Where rows are elements of one dimension (get, pop, scan) a key with more behind its index is
- *      STORED_FORMAT; size, push, truncate look at the first index only and work on both kinds.
+ *   3. Where rows are elements of one dimension (pop, scan) a key with more behind its index
+ *      is STORED_FORMAT; size, push, truncate look at the first index only and work on both kinds.
  *
  * The functions of one dimension are those of many with one index, where there is such a pair. Keys
  * are built on the stack. Failure: arguments first, then reads, then writes; writes cannot fail.

@@ -9,8 +9,8 @@
  *                          └────────────────restore───────────┘
  *
  * Invariants:
- *   1. Everything is looked up before the first rename, so that an answer (NOT_FOUND, a version that
- *      exists) leaves the transaction unchanged.
+ *   1. Everything is looked up before the first rename, so that an answer (NOT_FOUND, a version
+ *      that exists) leaves the transaction unchanged.
  *   2. At the end of each function there is at most one directory of each name; "rollback" is one
  *      that exists only inside keel_workspace_rollback.
  *

@@ -8,24 +8,24 @@
  *     error = keel_blob_read_at(tr, &photo, 1000, buffer, sizeof buffer, &count);
  *
  * Keys: (subspace, offset) = chunk, one subspace a blob. Chunks never overlap; where there is none
- * is a hole, which reads as zeros and costs nothing. A blob that ends with a hole has an empty chunk
- * at its size. Chunks of any size are read, whoever wrote them, so writers need not agree on one;
- * what is written is cut at the multiples of chunk_bytes. A blob of size 0 has no keys at all.
+ * is a hole, which reads as zeros and costs nothing. A blob that ends with a hole has an empty
+ * chunk at its size. Chunks of any size are read, whoever wrote them, so writers need not agree on
+ * one; what is written is cut at the multiples of chunk_bytes. A blob of size 0 has no keys at all.
  *
  * Limits: a transaction holds at most 10,000,000 bytes (transaction_too_large, 2101, refused before
  * anything is changed where one call is beyond it). For more use many transactions, as
  * keel_blob_import does.
  *
  * Errors. INDEX_RANGE for an offset or size that is negative or beyond INT64_MAX, ARGUMENT for NULL
- * where something is needed and for chunk_bytes above KEEL_BLOB_CHUNK_BYTES_MAX, STORED_FORMAT where
- * keys under the subspace are no blob's, DESCRIPTOR if the system refuses to read or write a file
- * descriptor, 1501 if there is no memory. A function that fails has written nothing to the
+ * where something is needed and for chunk_bytes above KEEL_BLOB_CHUNK_BYTES_MAX, STORED_FORMAT
+ * where keys under the subspace are no blob's, DESCRIPTOR if the system refuses to read or write a
+ * file descriptor, 1501 if there is no memory. A function that fails has written nothing to the
  * transaction. Errors of the database come back as they are, for the retry loop.
  *
- * Conflicts. Reading a range conflicts with changes of its chunks, and with changes of the size only
- * if it reached the end or a hole at the end. Writing in the middle conflicts with changes of the
- * chunks at its two ends. append, size and truncate conflict with whatever moves the end; write and
- * clear with nothing.
+ * Conflicts. Reading a range conflicts with changes of its chunks, and with changes of the size
+ * only if it reached the end or a hole at the end. Writing in the middle conflicts with changes of
+ * the chunks at its two ends, truncating with changes of the chunk it cuts. append and size
+ * conflict with whatever moves the end; write and clear with nothing.
  *
  * Functions with a transaction never commit. Threads: as the transaction.
  */
@@ -100,8 +100,8 @@ fdb_error_t keel_blob_clear(FDBTransaction *tr, const keel_subspace *blob);
 
 /* ---- File descriptors, in one transaction ----
  *
- * For files that have offsets (not pipes): the position of the descriptor is neither used nor moved,
- * so that the retry loop may call these again.
+ * For files that have offsets (not pipes): the position of the descriptor is neither used nor
+ * moved, so that the retry loop may call these again.
  */
 
 /* Replaces the blob by `length` bytes of the file from `file_offset` on; less if the file ends
@@ -127,8 +127,8 @@ fdb_error_t keel_blob_save(FDBTransaction *tr, const keel_subspace *blob, int64_
 fdb_error_t keel_blob_import(FDBDatabase *database, const keel_subspace *blob,
                              const keel_blob_options *options, int fd, int64_t *count);
 
-/* Writes `length` bytes from `offset` on, or to the end; INT64_MAX for all. *count (may be NULL; set
-   in any case): how many were written. */
+/* Writes `length` bytes from `offset` on, or to the end; INT64_MAX for all. *count (may be NULL;
+   set in any case): how many were written. */
 fdb_error_t keel_blob_export(FDBDatabase *database, const keel_subspace *blob, int64_t offset,
                              int64_t length, int fd, int64_t *count);
 

@@ -21,9 +21,10 @@
  * something is needed and for a number of shards that is not 1 to KEEL_COUNTER_SHARDS_MAX. A
  * function that fails has written nothing. Errors of the database come back as they are.
  *
- * Conflicts. Adding reads nothing and so conflicts with nothing. Reading with `snapshot` neither; it
- * is the value of one moment, that of the transaction's read version and its own additions. Reading
- * without it is for decisions that rely on the value: then every addition of others conflicts.
+ * Conflicts. Adding reads nothing and so conflicts with nothing. Reading with `snapshot` neither;
+ * it is the value of one moment, that of the transaction's read version and its own additions.
+ * Reading without it is for decisions that rely on the value: then every addition of others
+ * conflicts.
  *
  * Mind that a commit whose result is unknown may be retried and then add twice; see keel_run.
  *

@@ -84,7 +84,8 @@ typedef fdb_error_t (*keel_vector_visitor)(void *context, int64_t index, keel_by
 /*
  * Visits the elements with begin <= index < end, in order; KEEL_VECTOR_END for all. With `hole`
  * NULL only those that are there; otherwise *hole is given for every hole below the size. Costs the
- * rows that are there, and one for the size where holes are wanted. INDEX_RANGE also if end < begin.
+ * rows that are there, and one for the size where holes are wanted. INDEX_RANGE also if end <
+ * begin.
  */
 fdb_error_t keel_vector_scan(FDBTransaction *tr, const keel_subspace *vector, int64_t begin,
                              int64_t end, const keel_bytes *hole, keel_vector_visitor visit,

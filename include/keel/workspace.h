@@ -28,8 +28,8 @@
  *
  * Errors. NOT_FOUND where there is nothing to swap in, to go back to or to open; EMPTY_NAME for the
  * name "", ARGUMENT for one that is too long and for NULL where something is needed, NOT_UTF8;
- * DIRECTORY_EXISTS if the history has the version already. In these cases nothing was written. Those
- * of keel/directory.h and of the database come back as they are; after them do not commit.
+ * DIRECTORY_EXISTS if the history has the version already. In these cases nothing was written.
+ * Those of keel/directory.h and of the database come back as they are; after them do not commit.
  *
  * Conflicts. Asking for current conflicts with swaps only, so a transaction that reads and then
  * writes elsewhere never relies on data that was replaced meanwhile.
