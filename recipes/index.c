@@ -14,8 +14,8 @@
  *
  * Invariants:
  *   1. Nothing is written before step 4, and nothing in step 4 can fail.
- *   2. An entry is in an index if and only if the record that is there gives it. A put replaces both
- *      in one transaction that has read the old record, so no entry is left behind.
+ *   2. An entry is in an index if and only if the record that is there gives it. A put replaces
+ *      both in one transaction that has read the old record, so no entry is left behind.
  *   3. A unique value has one id: a put reads all entries of the value, so another that adds one
  *      conflicts with it.
  *   4. While a build runs, 2 holds for all records before its next key. A step reads its records
@@ -132,8 +132,9 @@ KEEL_EXPORT fdb_error_t keel_index_by_rest(const keel_index_record *record,
 
 static fdb_error_t check_index(const keel_index *index) {
     unsigned in_value = index->flags & ID_IN_VALUE;
-    bool contradiction = in_value == ID_IN_VALUE || (in_value && index->flags & KEEL_INDEX_COVERING);
-    return contradiction ? KEEL_ERROR_ARGUMENT : 0;
+    if (in_value == ID_IN_VALUE || (in_value && index->flags & KEEL_INDEX_COVERING))
+        return KEEL_ERROR_ARGUMENT;
+    return 0;
 }
 
 /* What the record has in one index, appended. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Multimaps: all of an entry is in its key, so a key's values are neighbours and adding one needs no
- * read. Counts are kept by atomic additions, which do not conflict with each other.
+ * Multimaps: all of an entry is in its key, so a key's values are neighbours and adding one needs
+ * no read. Counts are kept by atomic additions, which do not conflict with each other.
  *
  * Format: see keel/multimap.h.
  *
  * Invariants:
- *   1. A count that reaches zero has no key: whoever subtracts either has read that more is left, or
- *      follows the addition with a compare-and-clear of zero.
+ *   1. A count that reaches zero has no key: whoever subtracts either has read that more is left,
+ *      or follows the addition with a compare-and-clear of zero.
  *   2. The total of a key is the sum of the counts of its entries. Every change to an entry changes
- *      the total by the same amount in the same transaction; where the amount is not known beforehand
- *      (adding to a set, removing) the entry is read, serializably, first.
+ *      the total by the same amount in the same transaction; where the amount is not known
+ *      beforehand (adding to a set, removing) the entry is read, serializably, first.
  */
 #include <keel/multimap.h>
 

@@ -5,9 +5,9 @@
  * Format: see keel/relation.h. Keys of two elements are attributes, keys of three relationships.
  *
  * Invariants:
- *   1. In a model that goes both ways a pair is stored in both directions or in none. Both are written
- *      or cleared in one transaction; where it is not known what is there (deleting an entity,
- *      replacing targets) it is read, serializably, first.
+ *   1. In a model that goes both ways a pair is stored in both directions or in none. Both are
+ *      written or cleared in one transaction; where it is not known what is there (deleting an
+ *      entity, replacing targets) it is read, serializably, first.
  *   2. A side with a limit never has more members than that: an add has read the members, up to the
  *      limit, in a range that every other add to this side writes into, so two of them conflict.
  *   3. All reads and all packing come before the first write.
@@ -208,7 +208,7 @@ static void clear_pair(FDBTransaction *tr, const keel_relation *model, const str
         recipe_clear(tr, &pair->backward);
 }
 
-/* Starts reading the members of one side, as many as there may be; *future is NULL without limit. */
+/* Starts reading the members of one side, as many as there may be; NULL without a limit. */
 static fdb_error_t start_members(FDBTransaction *tr, const keel_subspace *subspace,
                                  const char *name, keel_element owner, int limit,
                                  FDBFuture **future) {

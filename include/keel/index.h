@@ -15,8 +15,8 @@
  *     error = keel_index_put(tr, &users, KEEL_ELEMENT(id), KEEL_TUPLE(), value);
  *     error = keel_index_find(tr, &indexes[0], KEEL_TUPLE("Oslo"), 0, false, visit, context);
  *
- * Keys. A record has an id, one element (a nested tuple for a composite one), and its value; further
- * elements, the `rest`, may stand behind the id in the key:
+ * Keys. A record has an id, one element (a nested tuple for a composite one), and its value;
+ * further elements, the `rest`, may stand behind the id in the key:
  *
  *     (records, id)           = value          a record
  *     (records, id, rest...)  = value          a record that keeps attributes in its key
@@ -32,8 +32,8 @@
  * puts of one id conflict, and two of one unique value; others do not. A find conflicts with
  * changes to the entries that it passed.
  *
- * Costs. put and remove: one range read, one more a unique entry, all started together, then a write
- * a changed entry. An entry that stays as it is is not written again. find: the entries it
+ * Costs. put and remove: one range read, one more a unique entry, all started together, then a
+ * write a changed entry. An entry that stays as it is is not written again. find: the entries it
  * visits. All are independent of the number of records.
  *
  * Every function takes the transaction, never commits it, and on an error has written nothing. Any
@@ -140,9 +140,9 @@ typedef struct keel_index_entry {
 typedef fdb_error_t (*keel_index_visit_entry)(const keel_index_entry *entry, void *context);
 
 /*
- * The entries whose values begin with these, in the order of the rest of their values, then of their
- * ids; KEEL_TUPLE() for all of them. At most `limit`, 0 for no limit. KEEL_ERROR_STORED_FORMAT if
- * there is a key that is no entry.
+ * The entries whose values begin with these, in the order of the rest of their values, then of
+ * their ids; KEEL_TUPLE() for all of them. At most `limit`, 0 for no limit.
+ * KEEL_ERROR_STORED_FORMAT if there is a key that is no entry.
  */
 fdb_error_t keel_index_find(FDBTransaction *tr, const keel_index *index, keel_tuple values,
                             int limit, bool reverse, keel_index_visit_entry visit, void *context);
@@ -167,8 +167,8 @@ fdb_error_t keel_index_find_records(FDBTransaction *tr, const keel_index_records
 
 /*
  * Moves the entry of a record from its old values to its new ones. NULL as `old_values`: it had
- * none, as `new_values`: it has none now. `value` is what a covering index keeps. Errors as those of
- * keel_index_put.
+ * none, as `new_values`: it has none now. `value` is what a covering index keeps. Errors as those
+ * of keel_index_put.
  */
 fdb_error_t keel_index_update(FDBTransaction *tr, const keel_index *index, keel_element id,
                               const keel_tuple *old_values, const keel_tuple *new_values,
@@ -179,9 +179,9 @@ fdb_error_t keel_index_update(FDBTransaction *tr, const keel_index *index, keel_
 /*
  * An index that is new, or damaged, is built in many short transactions while the records are read
  * and changed. First let every writer know the index, so that its puts keep it up; then start, and
- * step until done. How far it is stands in the database, under `progress`, a subspace that belongs to
- * this build alone: another process can go on where one has died, and any number may
- * step at once, though they take turns. An index may be relied on for finding, and a unique one for
+ * step until done. How far it is stands in the database, under `progress`, a subspace that belongs
+ * to this build alone: another process can go on where one has died, and any number may step at
+ * once, though they take turns. An index may be relied on for finding, and a unique one for
  * refusing, when it is KEEL_INDEX_BUILT.
  */
 typedef enum keel_index_state {
@@ -195,11 +195,11 @@ fdb_error_t keel_index_build_start(FDBTransaction *tr, const keel_index *index,
                                    const keel_subspace *progress);
 
 /*
- * Writes the entries of the next `rows_max` records (0: 500; fewer if they are large). *state is what
- * has been reached, *rows (may be NULL) the records seen since the start. KEEL_ERROR_DUPLICATE: two
- * records have one value of a unique index, and the build stands still until one of them is
- * changed. KEEL_ERROR_NOT_FOUND: never started. KEEL_ERROR_STORED_FORMAT: a key under `records` is no
- * record's.
+ * Writes the entries of the next `rows_max` records (0: 500; fewer if they are large). *state is
+ * what has been reached, *rows (may be NULL) the records seen since the start.
+ * KEEL_ERROR_DUPLICATE: two records have one value of a unique index, and the build stands still
+ * until one of them is changed. KEEL_ERROR_NOT_FOUND: never started. KEEL_ERROR_STORED_FORMAT: a
+ * key under `records` is no record's.
  */
 fdb_error_t keel_index_build_step(FDBTransaction *tr, const keel_index_records *records,
                                   const keel_index *index, const keel_subspace *progress,

@@ -20,9 +20,9 @@
  * keel_multimap_subtract never reads. remove_key is blind. Reads conflict with changes to what they
  * saw; keel_multimap_total can be told not to.
  *
- * Every function takes the transaction, never commits it, and on an error has written nothing. Errors
- * of all: key_too_large (2102), errors of keel_tuple_pack, those of reads; KEEL_ERROR_STORED_FORMAT if
- * something is stored that is no entry. Any thread.
+ * Every function takes the transaction, never commits it, and on an error has written nothing.
+ * Errors of all: key_too_large (2102), errors of keel_tuple_pack, those of reads;
+ * KEEL_ERROR_STORED_FORMAT if something is stored that is no entry. Any thread.
  */
 #ifndef KEEL_MULTIMAP_H
 #define KEEL_MULTIMAP_H
@@ -59,9 +59,9 @@ fdb_error_t keel_multimap_remove(FDBTransaction *tr, const keel_multimap *map, k
                                  keel_element value, bool *removed);
 
 /*
- * Takes `times` occurrences away from a value that is counted, without a read, so that it conflicts with
- * no other change. The entry disappears when it reaches zero. For values that were added before:
- * one that falls below zero is not there either, but swallows the adds that follow.
+ * Takes `times` occurrences away from a value that is counted, without a read, so that it conflicts
+ * with no other change. The entry disappears when it reaches zero. For values that were added
+ * before: one that falls below zero is not there either, but swallows the adds that follow.
  * KEEL_ERROR_ARGUMENT if the map is not counted or `times` not positive.
  */
 fdb_error_t keel_multimap_subtract(FDBTransaction *tr, const keel_multimap *map, keel_element key,
@@ -92,8 +92,8 @@ typedef fdb_error_t (*keel_multimap_visit)(const keel_element *element, int64_t 
 fdb_error_t keel_multimap_get(FDBTransaction *tr, const keel_multimap *map, keel_element key,
                               keel_multimap_visit visit, void *context);
 /*
- * Visits the keys, in their order, with the count of their first value. Reads one row a key, however many
- * values it has.
+ * Visits the keys, in their order, with the count of their first value. Reads one row a key,
+ * however many values it has.
  */
 fdb_error_t keel_multimap_keys(FDBTransaction *tr, const keel_multimap *map,
                                keel_multimap_visit visit, void *context);

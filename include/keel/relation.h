@@ -12,7 +12,8 @@
  *     error = keel_relation_targets(tr, &model, &employs, KEEL_ELEMENT("acme"), visit, context);
  *     error = keel_relation_sources(tr, &model, &employs, KEEL_ELEMENT(7), visit, context);
  *
- * Keys. Entities are elements of tuples; attributes and relationships have names that are not empty:
+ * Keys. Entities are elements of tuples; attributes and relationships have names that are not
+ * empty:
  *
  *     (model, entity, attribute)               = value
  *     (model, relationship, source, target)    = ''
@@ -21,25 +22,25 @@
  * An entity must not be a string that is also the name of a relationship: they share a place in the
  * keys.
  *
- * Cardinality. A relationship says how many targets a source may have and how many sources a target;
- * 0 is any number:
+ * Cardinality. A relationship says how many targets a source may have and how many sources a
+ * target; 0 is any number:
  *
  *     one to one {name, 1, 1}    one to many {name, 0, 1}    many to one {name, 1, 0}
  *     many to many {name}        a pair of shoes {name, 2, 1}
  *
- * An add that would exceed it is refused with KEEL_ERROR_CARDINALITY. All who add must give the same
- * limits. What a program without limits has written is not undone, but counts.
+ * An add that would exceed it is refused with KEEL_ERROR_CARDINALITY. All who add must give the
+ * same limits. What a program without limits has written is not undone, but counts.
  *
  * Conflicts. Without limits add and remove are blind and conflict with nothing. With a limit, add
  * reads the members of that side, so that two that compete for the last place conflict. Attributes
  * are blind to set and delete.
  *
- * Costs. add: at most as many rows as the limits say, both sides at once. Everything that visits reads
- * what it visits.
+ * Costs. add: at most as many rows as the limits say, both sides at once. Everything that visits
+ * reads what it visits.
  *
- * Every function takes the transaction, never commits it, and on an error has written nothing. Errors
- * of all: KEEL_ERROR_EMPTY_NAME, key_too_large (2102), errors of keel_tuple_pack and of reads. Any
- * thread.
+ * Every function takes the transaction, never commits it, and on an error has written nothing.
+ * Errors of all: KEEL_ERROR_EMPTY_NAME, key_too_large (2102), errors of keel_tuple_pack and of
+ * reads. Any thread.
  */
 #ifndef KEEL_RELATION_H
 #define KEEL_RELATION_H
@@ -125,7 +126,7 @@ typedef fdb_error_t (*keel_relation_visit)(const keel_element *source, const kee
 fdb_error_t keel_relation_targets(FDBTransaction *tr, const keel_relation *model,
                                   const keel_relationship *relationship, keel_element source,
                                   keel_relation_visit visit, void *context);
-/* Visits the sources of a target. In a model that goes one way this reads all of the relationship. */
+/* Visits the sources of a target. In a model that goes one way it reads all of the relationship. */
 fdb_error_t keel_relation_sources(FDBTransaction *tr, const keel_relation *model,
                                   const keel_relationship *relationship, keel_element target,
                                   keel_relation_visit visit, void *context);
@@ -135,8 +136,8 @@ fdb_error_t keel_relation_pairs(FDBTransaction *tr, const keel_relation *model,
                                 void *context);
 
 /*
- * Deletes an entity: its attributes, and its part in these relationships, on either side. Reads all of
- * that.
+ * Deletes an entity: its attributes, and its part in these relationships, on either side. Reads all
+ * of that.
  */
 fdb_error_t keel_relation_delete_entity(FDBTransaction *tr, const keel_relation *model,
                                         const keel_relationship *relationships,

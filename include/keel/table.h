@@ -23,12 +23,12 @@
  *
  * Slices. A slice is the cells that agree with given coordinates in some dimensions, `fixed`, a bit
  * each: bit 0 for the first. It is read from the order that begins with most of these. If that
- * begins with all of them, only the cells of the slice are read; otherwise the rest is read and passed
- * over.
+ * begins with all of them, only the cells of the slice are read; otherwise the rest is read and
+ * passed over.
  *
  * Conflicts. set and delete of a cell are blind: they never conflict with each other. What replaces
- * or deletes a slice reads it first where other orders have to follow, and then conflicts with changes in it;
- * a table with one order needs no read.
+ * or deletes a slice reads it first where other orders have to follow, and then conflicts with
+ * changes in it; a row of a table by rows alone needs no read.
  *
  * Every function takes the transaction, never commits it, and on an error has written nothing. A
  * table is a value; functions keep no pointer to it. Any thread.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One half of the interoperation test of the index recipe; the other is
- * tests/clients/python/recipe_index.py, which has the Python code of the documents. Both know one set
- * of users.
+ * tests/clients/python/recipe_index.py, which has the Python code of the documents. Both know one
+ * set of users.
  *
  *     interop_index write DATABASE     writes it
  *     interop_index check DATABASE     reads what is there, whoever wrote it

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One half of the interoperation test of the table recipe; the other is
- * tests/clients/python/recipe_table.py, which has the Python code of the documents. Both know one set
- * of cells, stored in the three ways that the documents have.
+ * tests/clients/python/recipe_table.py, which has the Python code of the documents. Both know one
+ * set of cells, stored in the three ways that the documents have.
  *
  *     interop_table write DATABASE     writes it
  *     interop_table check DATABASE     reads what is there, whoever wrote it

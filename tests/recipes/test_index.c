@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records with indexes: what is found after every kind of change, unique values, builds that are cut
- * into transactions while others write, and, with many threads, that entries and records agree.
+ * Records with indexes: what is found after every kind of change, unique values, builds that are
+ * cut into transactions while others write, and, with many threads, that entries and records agree.
  *
  * A record here is text, "city email age"; the indexes take it apart.
  */
@@ -487,7 +487,7 @@ static void build_over_existing_records(void **state) {
     assert_int_equal(rows, 250);
     assert_int_equal(testing_rows(&people.indexes[CITY].subspace), 250);
     assert_string_equal(find(&people.indexes[CITY], KEEL_TUPLE("Rome"), 3, false), "0 3 10 ");
-    assert_string_equal(find(&people.indexes[CITY], KEEL_TUPLE("Rome"), 4, true), "240 230 220 210 ");
+    assert_string_equal(find(&people.indexes[CITY], KEEL_TUPLE("Rome"), 2, true), "240 230 ");
     ok(keel_index_build(testing_database(), &people.records, &people.indexes[CITY],
                         &people.progress, 50)); /* nothing to do */
 }

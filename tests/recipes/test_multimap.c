@@ -204,7 +204,8 @@ static void random_operations(void **state) {
     int64_t array[KEYS][VALUES] = {{0}};
     uint64_t seed = 9;
     for (int i = 0; i < 1500; i++) {
-        int key = (int)(testing_random(&seed) % KEYS), value = (int)(testing_random(&seed) % VALUES);
+        int key = (int)(testing_random(&seed) % KEYS);
+        int value = (int)(testing_random(&seed) % VALUES);
         keel_element k = KEEL_ELEMENT(key), v = KEEL_ELEMENT(value);
         int64_t *cell = &array[key][value], count, total = 0;
         bool removed = false;

@@ -67,8 +67,9 @@ static inline void testing_commit(FDBTransaction *tr) {
 }
 
 /*
- * The whole database as the transaction sees it: number of rows, and a sum over keys and values that
- * changes when any of them does. Equal before and after means that the transaction is unchanged.
+ * The whole database as the transaction sees it: number of rows, and a sum over keys and values
+ * that changes when any of them does. Equal before and after means that the transaction is
+ * unchanged.
  */
 struct testing_state {
     int rows;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One half of the interoperation test of the index recipe; the other is tests/recipes/interop_index.c.
+"""One half of the interoperation test of the index recipe; the other is
+tests/recipes/interop_index.c.
 
     recipe_index.py API_VERSION write DATABASE     writes with the documents' Python code
     recipe_index.py API_VERSION check DATABASE     reads with it what is there, whoever wrote it

@@ -5,8 +5,8 @@ tests/recipes/interop_relation.c.
     recipe_relation.py API_VERSION write DATABASE     writes with the document's Python code
     recipe_relation.py API_VERSION check DATABASE     reads with it what is there, whoever wrote it
 
-The functions are those of the data modelling document. Changed for Python 3 alone: values are bytes,
-so text is encoded and '' is b''.
+The functions are those of the data modelling document. Changed for Python 3 alone: values are
+bytes, so text is encoded and '' is b''.
 """
 
 import sys
