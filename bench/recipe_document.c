@@ -13,7 +13,7 @@ static keel_subspace space;
 static long filled;
 static long position;
 
-static const char MEMBER[] = "{\"n\":1,\"s\":\"text\",\"l\":[1,2]}"; /* four rows */
+static const char MEMBER[] = "{\"n\":1,\"s\":\"text\"}"; /* two rows */
 
 static fdb_error_t fill(FDBTransaction *tr, void *context) {
     char name[32];

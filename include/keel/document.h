@@ -25,15 +25,16 @@
  * too; member names hold no NUL. Of members with the same name the last counts. Members come back
  * in the order of their bytes, not in the order they were given. Texts are compact, UTF-8.
  *
- * Errors of all: ARGUMENT (NULL; an id that is a container, an incomplete versionstamp or too long
- * for a key; a path element that is neither a string nor an integer), INDEX_RANGE (negative), 1501
- * without memory, the errors of the reads. Of calls that take JSON: JSON, INTEGER_TOO_LARGE (a
+ * Errors of all: ARGUMENT (NULL; an id that is a tuple or an incomplete versionstamp; a path
+ * element that is neither a string nor an integer), INDEX_RANGE (negative), NOT_UTF8, 1501 without
+ * memory, the errors of the reads. Of calls that take JSON: JSON, INTEGER_TOO_LARGE (a
  * number beyond 64-bit integers or doubles), DOCUMENT_DEPTH, key_too_large (2102) for a path that
  * does not fit in a key, value_too_large (2103) for a string beyond 100,000 bytes packed,
  * transaction_too_large (2101) for more than 10,000,000 bytes of rows. Of calls that return JSON:
- * STORED_FORMAT for rows that are no document (a path through a scalar that Python's insert left
- * behind, NaN, a name that is not UTF-8), INTEGER_TOO_LARGE for integers beyond 64 bits, which
- * Python may have written.
+ * STORED_FORMAT for rows that are no document (names and indexes at one place, NaN, text that is
+ * not UTF-8), INTEGER_TOO_LARGE for integers beyond 64 bits, which Python may have written. Where
+ * the documents' inserts, which clear nothing, have left several values at one place, the first in
+ * key order is read, as their code does.
  *
  * Threads: any; what a transaction allows is the library's to say.
  */
