@@ -254,6 +254,9 @@ python_recipes() {
         run "recipe $name: Python checks" "$RUNS/recipes/$name" "${python[@]}" check from-c
         run "recipe $name: Python writes" "$RUNS/recipes/$name" "${python[@]}" write from-python
         run "recipe $name: C checks" "$RUNS/recipes/$name" "$program" check from-python
+        grep -q ' rest DATABASE' "$script" || continue # what is left after the check, for the writer
+        run "recipe $name: C takes the rest" "$RUNS/recipes/$name" "$program" rest from-c
+        run "recipe $name: Python takes the rest" "$RUNS/recipes/$name" "${python[@]}" rest from-python
     done
 }
 
