@@ -523,6 +523,23 @@ static void build_finds_duplicates(void **state) {
     assert_int_equal(testing_rows(&email->subspace), 20);
 }
 
+static void build_step_meets_a_change(void **state) {
+    (void)state;
+    struct people people;
+    people_init(&people);
+    put_now(&people, 1, "Oslo a@x 1");
+    put_now(&people, 2, "Oslo b@x 1");
+    FDBTransaction *tr = testing_begin();
+    ok(keel_index_build_start(tr, &people.indexes[CITY], &people.progress));
+    testing_commit(tr);
+    keel_index_state reached;
+    tr = testing_begin();
+    ok(keel_index_build_step(tr, &people.records, &people.indexes[CITY], &people.progress, 0,
+                             &reached, NULL));
+    put_now(&people, 2, "Rome b@x 1"); /* the step is about to write Oslo */
+    assert_int_equal(testing_try_commit(tr), 1020);
+}
+
 static void build_of_large_records(void **state) {
     (void)state;
     struct people people;
@@ -676,6 +693,7 @@ int main(void) {
         cmocka_unit_test(foreign_keys_are_reported),
         cmocka_unit_test(build_over_existing_records),
         cmocka_unit_test(build_finds_duplicates),
+        cmocka_unit_test(build_step_meets_a_change),
         cmocka_unit_test(build_of_large_records),
         cmocka_unit_test(threads_keep_entries_and_records_together),
         cmocka_unit_test(builds_while_others_write),

@@ -195,6 +195,22 @@ static void the_last_place_is_taken_once(void **state) {
     testing_commit(b);
 }
 
+/* What is replaced or deleted has been read: a pair that appears meanwhile does not survive. */
+static void a_pair_appears_meanwhile(void **state) {
+    keel_relation model = model_of(state);
+    FDBTransaction *set = testing_begin(), *drop = testing_begin(), *tr = testing_begin();
+    ok(keel_relation_set(set, &model, &MEMBER, KEEL_ELEMENT(1), KEEL_ELEMENT(10)));
+    ok(keel_relation_delete_entity(drop, &model, &MEMBER, 1, KEEL_ELEMENT(20)));
+    fdb_transaction_set(drop, (const uint8_t *)"t", 1, NULL, 0);
+    ok(add(tr, &model, &MEMBER, 1, 11));
+    testing_commit(tr);
+    assert_int_equal(testing_try_commit(set), 1020);
+    tr = testing_begin();
+    ok(add(tr, &model, &MEMBER, 2, 20));
+    testing_commit(tr);
+    assert_int_equal(testing_try_commit(drop), 1020);
+}
+
 static void entities_disappear(void **state) {
     keel_relation model = model_of(state);
     const keel_relationship knows = {.name = "knows"};
@@ -344,6 +360,7 @@ int main(void) {
         twice(many_to_one),
         twice(one_to_many_and_one_to_one),
         twice(the_last_place_is_taken_once),
+        twice(a_pair_appears_meanwhile),
         twice(entities_disappear),
         twice(bad_input_changes_nothing),
         cmocka_unit_test(threads_respect_cardinality),
