@@ -12,4 +12,21 @@
 #include <keel/subspace.h>
 #include <keel/tuple.h>
 
+/* The recipes. */
+#include <keel/blob.h>
+#include <keel/counter.h>
+#include <keel/document.h>
+#include <keel/index.h>
+#include <keel/list.h>
+#include <keel/log.h>
+#include <keel/multimap.h>
+#include <keel/pqueue.h>
+#include <keel/queue.h>
+#include <keel/relation.h>
+#include <keel/spatial.h>
+#include <keel/table.h>
+#include <keel/taskqueue.h>
+#include <keel/vector.h>
+#include <keel/workspace.h>
+
 #endif
