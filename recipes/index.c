@@ -30,7 +30,6 @@
 #include "support.h"
 
 static const fdb_error_t NO_MEMORY = 1501;
-static const fdb_error_t VALUE_TOO_LARGE = 2103;
 
 enum { ID_IN_VALUE = KEEL_INDEX_ID_STRING | KEEL_INDEX_ID_BYTES };
 enum { ANY_UNIQUE = KEEL_INDEX_UNIQUE | ID_IN_VALUE };
@@ -316,9 +315,10 @@ static fdb_error_t change_open(struct change *change, const keel_index_records *
 KEEL_EXPORT fdb_error_t keel_index_put(FDBTransaction *tr, const keel_index_records *records,
                                        keel_element id, keel_tuple rest, keel_bytes value) {
     struct change change;
-    if (value.length > RECIPE_VALUE_MAX)
-        return VALUE_TOO_LARGE;
-    fdb_error_t error = change_open(&change, records, id);
+    fdb_error_t error = recipe_check_value(value);
+    if (error)
+        return error;
+    error = change_open(&change, records, id);
     size_t rest_begin = error ? 0 : change.row.length;
     if (!error)
         error = recipe_append(&change.row, rest);
@@ -540,8 +540,8 @@ KEEL_EXPORT fdb_error_t keel_index_update(FDBTransaction *tr, const keel_index *
     struct keel_index_entries old = {.count = 0}, fresh = {.count = 0};
     keel_index_record old_record = {id, {NULL, 0}, {NULL, 0}}, record = {id, {NULL, 0}, value};
     fdb_error_t error = check_index(index);
-    if (!error && value.length > RECIPE_VALUE_MAX)
-        error = VALUE_TOO_LARGE;
+    if (!error)
+        error = recipe_check_value(value);
     if (!error)
         error = emit_for(index, &old_record, old_values, &old);
     if (!error)

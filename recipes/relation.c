@@ -19,7 +19,6 @@
 #include "support.h"
 
 static const fdb_error_t NO_MEMORY = 1501;
-static const fdb_error_t VALUE_TOO_LARGE = 2103;
 
 KEEL_EXPORT void keel_relation_one_way(const keel_subspace *subspace, keel_relation *model) {
     model->subspace = *subspace;
@@ -54,8 +53,8 @@ KEEL_EXPORT fdb_error_t keel_relation_set_attribute(FDBTransaction *tr, const ke
                                                     keel_bytes value) {
     struct recipe_key key;
     fdb_error_t error = pack_attribute(model, entity, attribute, &key);
-    if (!error && value.length > RECIPE_VALUE_MAX)
-        error = VALUE_TOO_LARGE;
+    if (!error)
+        error = recipe_check_value(value);
     if (!error)
         recipe_set(tr, &key, value);
     return error;

@@ -20,7 +20,6 @@
 #include "support.h"
 
 static const fdb_error_t NO_MEMORY = 1501;
-static const fdb_error_t VALUE_TOO_LARGE = 2103;
 
 /* ---- A table ---- */
 
@@ -82,7 +81,7 @@ static fdb_error_t pack(const keel_table *table, const keel_table_order *order,
 
 static fdb_error_t check_cell(const keel_table *table, keel_tuple coordinates, keel_bytes value) {
     struct recipe_key key;
-    fdb_error_t error = value.length > RECIPE_VALUE_MAX ? VALUE_TOO_LARGE : 0;
+    fdb_error_t error = recipe_check_value(value);
     for (size_t i = 0; i < table->order_count && !error; i++)
         error = pack(table, &table->orders[i], coordinates, table->dimension_count, &key);
     return error;

@@ -402,6 +402,12 @@ static void bad_input_changes_nothing(void **state) {
     ok(put(tr, &people, 1, "Oslo a@x 30"));
     refused(tr, 2103, keel_index_put(tr, &people.records, KEEL_ELEMENT(1), KEEL_TUPLE(),
                                      KEEL_BYTES(big, sizeof big)));
+    refused(tr, KEEL_ERROR_ARGUMENT, keel_index_put(tr, &people.records, KEEL_ELEMENT(1),
+                                                    KEEL_TUPLE(), KEEL_BYTES(NULL, 1)));
+    keel_tuple values = KEEL_TUPLE("Oslo");
+    refused(tr, KEEL_ERROR_ARGUMENT,
+            keel_index_update(tr, &people.indexes[CITY], KEEL_ELEMENT(1), NULL, &values,
+                              KEEL_BYTES(NULL, 1)));
     refused(tr, 2102, keel_index_put(tr, &people.records, KEEL_ELEMENT(KEEL_BYTES(big, 10000)),
                                      KEEL_TUPLE(), text("Oslo b@x 1")));
     refused(tr, 2102, keel_index_put(tr, &people.records, KEEL_ELEMENT(1),

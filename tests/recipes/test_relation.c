@@ -262,6 +262,8 @@ static void bad_input_changes_nothing(void **state) {
     refused(tr, KEEL_ERROR_ARGUMENT, add(tr, &model, &negative, 1, 2));
     refused(tr, 2103, keel_relation_set_attribute(tr, &model, one, "a",
                                                   KEEL_BYTES(big, sizeof big)));
+    refused(tr, KEEL_ERROR_ARGUMENT,
+            keel_relation_set_attribute(tr, &model, one, "a", KEEL_BYTES(NULL, 1)));
     refused(tr, 2102, keel_relation_set_attribute(tr, &model, large, "a", text("")));
     refused(tr, 2102, keel_relation_add(tr, &model, &MEMBER, one, large));
     refused(tr, 2102, keel_relation_delete_entity(tr, &model, &MEMBER, 1, large));

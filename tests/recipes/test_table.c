@@ -162,6 +162,8 @@ static void bad_input_changes_nothing(void **state) {
             keel_table_get(tr, &table, KEEL_TUPLE("a"), &value, &length));
     refused(tr, 2103, keel_table_set(tr, &table, KEEL_TUPLE("a", 1),
                                      KEEL_BYTES(big, sizeof big)));
+    refused(tr, KEEL_ERROR_ARGUMENT,
+            keel_table_set(tr, &table, KEEL_TUPLE("a", 1), KEEL_BYTES(NULL, 1)));
     refused(tr, 2102, keel_table_set(tr, &table, KEEL_TUPLE("a", KEEL_BYTES(big, 10000)),
                                      text("")));
     refused(tr, KEEL_ERROR_NOT_UTF8, keel_table_set(tr, &table, KEEL_TUPLE("\xff", 1), text("")));
