@@ -153,6 +153,8 @@ KEEL_EXPORT fdb_error_t keel_log_last(FDBTransaction *tr, const keel_subspace *l
     keel_bytes head;
     bool present;
     keel_log_position last;
+    if (!log || !position)
+        return KEEL_ERROR_ARGUMENT;
     FDBFuture *future = fdb_transaction_get(tr, log->prefix, log->length, 1);
     fdb_error_t error = recipe_get_finish(future, &present, &head);
     memset(&last, 0, sizeof last);
@@ -175,6 +177,8 @@ KEEL_EXPORT fdb_error_t keel_log_count(FDBTransaction *tr, const keel_subspace *
 
 KEEL_EXPORT fdb_error_t keel_log_watch(FDBTransaction *tr, const keel_subspace *log,
                                        FDBFuture **future) {
+    if (!log || !future)
+        return KEEL_ERROR_ARGUMENT;
     *future = fdb_transaction_watch(tr, log->prefix, log->length);
     return 0;
 }

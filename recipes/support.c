@@ -21,6 +21,8 @@ static fdb_error_t pack_result(fdb_error_t error, size_t length, size_t extra, s
 
 fdb_error_t recipe_pack(const keel_subspace *subspace, keel_tuple tuple, struct recipe_key *key) {
     size_t length = 0;
+    if (!subspace)
+        return KEEL_ERROR_ARGUMENT;
     fdb_error_t error = keel_subspace_pack(subspace, tuple, key->data, sizeof key->data, &length);
     return pack_result(error, length, 0, key);
 }
@@ -28,6 +30,8 @@ fdb_error_t recipe_pack(const keel_subspace *subspace, keel_tuple tuple, struct 
 fdb_error_t recipe_pack_versionstamp(const keel_subspace *subspace, keel_tuple tuple,
                                      struct recipe_key *key) {
     size_t length = 0;
+    if (!subspace)
+        return KEEL_ERROR_ARGUMENT;
     fdb_error_t error =
         keel_subspace_pack_versionstamp(subspace, tuple, key->data, sizeof key->data, &length);
     return pack_result(error, length, 4, key);
@@ -56,6 +60,8 @@ fdb_error_t recipe_append(struct recipe_key *key, keel_tuple tuple) {
 fdb_error_t recipe_span_of(const keel_subspace *subspace, keel_tuple tuple,
                            struct recipe_span *span) {
     size_t length = 0;
+    if (!subspace)
+        return KEEL_ERROR_ARGUMENT;
     fdb_error_t error = keel_subspace_range_into(subspace, tuple, span->begin.data, span->end.data,
                                                  sizeof span->begin.data, &length);
     if (error == KEEL_ERROR_BUFFER_TOO_SMALL)

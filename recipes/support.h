@@ -22,7 +22,10 @@ struct recipe_key {
     uint8_t data[RECIPE_KEY_MAX + 8]; /* and the position behind a versionstamped key */
 };
 
-/* prefix + packed tuple. key_too_large (2102) where it does not fit, and keel_tuple_pack's errors. */
+/*
+ * prefix + packed tuple. ARGUMENT without a subspace, key_too_large (2102) where it does not fit,
+ * and keel_tuple_pack's errors.
+ */
 fdb_error_t recipe_pack(const keel_subspace *subspace, keel_tuple tuple, struct recipe_key *key);
 fdb_error_t recipe_pack_versionstamp(const keel_subspace *subspace, keel_tuple tuple,
                                      struct recipe_key *key);

@@ -194,6 +194,9 @@ static void test_bad_input(void **state) {
     int calls = 0;
     assert_int_equal(keel_log_append(tr, &log, 0, entries[1]), 2103);
     assert_int_equal(keel_log_append(tr, &log, 0, KEEL_BYTES(NULL, 1)), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_log_append(tr, NULL, 0, KEEL_BYTES("a", 1)), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_log_last(tr, NULL, NULL), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_log_watch(tr, NULL, NULL), KEEL_ERROR_ARGUMENT);
     assert_int_equal(keel_log_append_many(tr, &log, 0, entries, 2), 2103);
     assert_int_equal(keel_log_append_many(tr, &log, 65535, entries, 2), KEEL_ERROR_ARGUMENT);
     assert_int_equal(keel_log_append_many(tr, &log, 0, NULL, 1), KEEL_ERROR_ARGUMENT);

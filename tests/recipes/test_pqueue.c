@@ -132,6 +132,7 @@ static void test_bad_input(void **state) {
     int64_t before = size_of(tr);
     assert_int_equal(keel_pqueue_push(tr, &pqueue, 1, KEEL_BYTES(large, sizeof large)), 2103);
     assert_int_equal(keel_pqueue_push(tr, &pqueue, 1, KEEL_BYTES(NULL, 1)), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_pqueue_push(tr, NULL, 1, KEEL_BYTES("a", 1)), KEEL_ERROR_ARGUMENT);
     assert_int_equal(keel_pqueue_push_element(tr, &pqueue, KEEL_INCOMPLETE(0), text("x")),
                      KEEL_ERROR_INCOMPLETE_VERSIONSTAMP);
     assert_int_equal(keel_pqueue_push_element(tr, &pqueue, KEEL_TEXT("\xff", 1), text("x")),

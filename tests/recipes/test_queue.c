@@ -103,6 +103,8 @@ static void test_values(void **state) {
     int64_t before = size_of(tr);
     assert_int_equal(keel_queue_enqueue(tr, &queue, KEEL_BYTES(large, 100001)), 2103);
     assert_int_equal(keel_queue_enqueue(tr, &queue, KEEL_BYTES(NULL, 1)), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_queue_enqueue(tr, NULL, KEEL_BYTES("a", 1)), KEEL_ERROR_ARGUMENT);
+    assert_int_equal(keel_queue_clear(tr, NULL), KEEL_ERROR_ARGUMENT);
     assert_int_equal(size_of(tr), before);
     ok(keel_queue_dequeue(tr, &queue, &value, &length));
     assert_non_null(value); /* no bytes, but an item */

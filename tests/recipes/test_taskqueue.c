@@ -331,6 +331,7 @@ static void test_bad_input(void **state) {
     assert_int_equal(
         keel_taskqueue_push(tr, &tasks, 0, NULL, KEEL_BYTES(large, sizeof large), NULL), 2103);
     assert_int_equal(keel_taskqueue_push(tr, &tasks, -1, NULL, a, NULL), ARGUMENT);
+    assert_int_equal(keel_taskqueue_push(tr, NULL, 0, NULL, a, NULL), ARGUMENT);
     assert_int_equal(keel_taskqueue_push(tr, &tasks, 0, &late, a, NULL), ARGUMENT);
     assert_int_equal(keel_taskqueue_push(tr, &tasks, 0, &few, a, NULL), ARGUMENT);
     assert_int_equal(keel_taskqueue_push(tr, &tasks, 1, &never, a, NULL), ARGUMENT);
