@@ -167,13 +167,12 @@ static fdb_error_t give_largest(const struct want *want, const struct recipe_spa
     fdb_error_t error = largest_span(want, all, &span);
     if (error)
         return error;
-    error = give_edge(want, &span, false);
     keel_bytes from = keel_bytes_of(span.end.data, span.end.length);
     keel_bytes to = keel_bytes_of(all->end.data, all->end.length);
-    if (error || keel_bytes_compare(from, to) >= 0)
-        return error;
-    return fdb_transaction_add_conflict_range(want->tr, from.data, (int)from.length, to.data,
-                                              (int)to.length, FDB_CONFLICT_RANGE_TYPE_READ);
+    if (keel_bytes_compare(from, to) < 0)
+        error = fdb_transaction_add_conflict_range(want->tr, from.data, (int)from.length, to.data,
+                                                   (int)to.length, FDB_CONFLICT_RANGE_TYPE_READ);
+    return error ? error : give_edge(want, &span, false); /* last: it clears */
 }
 
 static fdb_error_t get_one(enum end end, struct want want) {
