@@ -28,7 +28,9 @@
  *      itself can be a snapshot: members set side by side do not conflict.
  *   3. Whoever puts something below P clears P's marker without looking. Whoever writes a marker
  *      has read (conflicting) that nothing else is there.
- *   4. Whoever deletes from an array clears from that index to the end of the array. Hence an
+ *   4. Whoever puts the first thing below P, where nothing was, conflicts with whoever makes P
+ *      something of another kind: names with indexes, indexes with everything.
+ *   5. Whoever deletes from an array clears from that index to the end of the array. Hence an
  *      append depends on the keys from its index to the end only.
  * Rows by other writers (Python's inserts clear nothing) are read the way the documents'
  * from_tuples reads them: what comes first in key order at a path is its value; markers beside
@@ -164,6 +166,14 @@ static fdb_error_t finish_probes(struct document_tree *tree, struct probe *probe
     return error;
 }
 
+/* Invariant 4. Indexes are the integers from 0 on; names side by side do not conflict. Planned
+   before the clears, as what a transaction has cleared itself no longer conflicts. */
+static fdb_error_t plan_first(struct document_tree *tree, size_t length, enum kind kind) {
+    int begin = kind == KIND_OBJECT ? 0x14 : document_span_byte(tree);
+    int end = kind == KIND_OBJECT ? 0x1e : 0xff;
+    return document_plan_range(tree, OPERATION_CONFLICT, length, begin, length, end);
+}
+
 /* Whether step i may lead on from the value it starts at; plans what this depends on. */
 static fdb_error_t plan_step(struct document_tree *tree, const struct probe *probes, size_t i) {
     enum kind kind = probes[i].kind, wanted = is_index(tree, i) ? KIND_ARRAY : KIND_OBJECT;
@@ -171,6 +181,8 @@ static fdb_error_t plan_step(struct document_tree *tree, const struct probe *pro
     if (kind != KIND_MISSING && kind != wanted)
         return KEEL_ERROR_DOCUMENT_PATH;
     fdb_error_t error = document_plan_depend(tree, tree->lengths[i]);
+    if (!error && kind == KIND_MISSING)
+        error = plan_first(tree, tree->lengths[i], wanted);
     if (!error)
         error = document_plan_clear_markers(tree, tree->lengths[i]);
     if (error || wanted == KIND_OBJECT || probes[i + 1].kind != KIND_MISSING)
@@ -180,7 +192,7 @@ static fdb_error_t plan_step(struct document_tree *tree, const struct probe *pro
         return KEEL_ERROR_INDEX_RANGE;
     return document_plan_range(tree, OPERATION_CONFLICT, tree->lengths[i + 1],
                                document_span_byte(tree),
-                      tree->lengths[i], 0xff); /* invariant 4 */
+                      tree->lengths[i], 0xff); /* invariant 5 */
 }
 
 /* Looks down the path, all reads at once, and plans that its parents will hold something. */
@@ -288,6 +300,8 @@ static fdb_error_t plan_merge(struct document_tree *tree, struct looks *looks, j
         error = document_plan_clear_span(tree, length);
     if (!error && json_object_size(json) == 0)
         return plan_merge_empty(tree, kind);
+    if (!error && kind == KIND_MISSING)
+        error = plan_first(tree, length, KIND_OBJECT);
     if (!error)
         error = document_plan_clear_markers(tree, length);
     json_object_foreach(json, name, child) {
@@ -409,7 +423,7 @@ static fdb_error_t plan_delete_element(struct document_tree *tree, size_t parent
     span_of(tree, &span);
     fdb_error_t error = document_plan_range(tree, OPERATION_CLEAR, tree->key.length,
                                             document_span_byte(tree), parent,
-                                   0xff); /* invariant 4 */
+                                   0xff); /* invariant 5 */
     memcpy(span.begin.data, span.end.data, span.end.length);
     span.begin.length = span.end.length;
     span.end.data[parent] = 0xff;

@@ -73,7 +73,8 @@ fdb_error_t keel_document_insert(FDBTransaction *tr, const keel_subspace *space,
  * (the end itself appends).
  *
  * The whole document: no reads. A path: a row for each of its elements, two for an index, all read
- * at once. Conflicts with whoever replaces or deletes the value at the path or one of its parents;
+ * at once. Conflicts with whoever replaces or deletes the value at the path or one of its parents,
+ * or makes an array of a missing parent that becomes an object here, and the other way round;
  * two that set different members of one object do not conflict, two that append to one array do.
  */
 fdb_error_t keel_document_set(FDBTransaction *tr, const keel_subspace *space, keel_element id,

@@ -777,6 +777,50 @@ static void test_conflicts(void **state) {
     fdb_transaction_destroy(tr);
 }
 
+/* The first thing at a place where nothing was: by name, by index, or as an empty object. */
+static fdb_error_t begin_container(FDBTransaction *tr, const keel_subspace *space, int way) {
+    switch (way) {
+    case 0:
+        return put(tr, space, KEEL_TUPLE("a", "x"), "1");
+    case 1:
+        return mix(tr, space, ROOT, "{\"a\":{\"y\":2}}");
+    case 2:
+        return mix(tr, space, ROOT, "{\"a\":{}}");
+    default:
+        return put(tr, space, KEEL_TUPLE("a", 0), "3");
+    }
+}
+
+static void test_first_conflicts(void **state) {
+    (void)state;
+    static const char *const results[] = {"{\"x\":1}", "{\"y\":2}", "{}", "[3]"};
+    for (int pair = 0; pair < 16; pair++) {
+        int first = pair / 4, second = pair % 4;
+        keel_subspace space = testing_subspace("first");
+        FDBTransaction *tr = testing_begin();
+        ok(put(tr, &space, ROOT, "{\"s\":1}"));
+        testing_commit(tr);
+        tr = testing_begin();
+        FDBTransaction *other = testing_begin();
+        ok(begin_container(tr, &space, first));
+        ok(begin_container(other, &space, second));
+        testing_commit(tr);
+        fdb_error_t error = testing_try_commit(other);
+        if (first == 3 || second == 3) /* an array is nothing else besides */
+            assert_int_equal(error, 1020);
+        else if (first < 2 && second < 2) /* members of one object */
+            assert_int_equal(error, 0);
+        tr = testing_begin();
+        if (error)
+            expect(tr, &space, KEEL_TUPLE("a"), results[first]);
+        else if (first != second && first < 2 && second < 2)
+            expect(tr, &space, KEEL_TUPLE("a"), "{\"x\":1,\"y\":2}");
+        else
+            expect(tr, &space, KEEL_TUPLE("a"), results[first < second ? first : second]);
+        fdb_transaction_destroy(tr);
+    }
+}
+
 enum { THREADS = 8 };
 static keel_subspace shared;
 
@@ -853,6 +897,7 @@ int main(void) {
         cmocka_unit_test(test_model),         cmocka_unit_test(test_model_hierarchy),
         cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_random_rows),
         cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_first_conflicts),
     };
     return cmocka_run_group_tests(tests, testing_open, testing_close);
 }
