@@ -226,7 +226,7 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
 	@TMPDIR=$(SCRATCH) KEEL_SOAK=$(or $(SOAK),20) tests/run.sh $(BUILD)/soak-logs \
 	  model-sequential='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((3000 * KEEL_SOAK)) $(BUILD)/bin/model-sequential' \
-	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((20 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
+	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((200 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
 	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)' \
 	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points'
 
