@@ -336,7 +336,7 @@ static double async_clients_rate(double seconds) {
 
 static void compare_commits(void) {
     double one_seconds = 0, bare_seconds = 0, threads_rate = 0, async_rate = 0;
-    enum { COMMITS = 500, TURNS = 5 };
+    enum { COMMITS = 200, TURNS = 10, LOADS = 4 };
     for (int turn = 0; turn < TURNS; turn++) {
         double start = now();
         for (int i = 0; i < COMMITS; i++)
@@ -346,8 +346,10 @@ static void compare_commits(void) {
         for (int i = 0; i < COMMITS; i++)
             bare_sync();
         bare_seconds += now() - start;
-        threads_rate += many_clients_rate(0.8) / TURNS;
-        async_rate += async_clients_rate(0.8) / TURNS;
+    }
+    for (int load = 0; load < LOADS; load++) {
+        threads_rate += many_clients_rate(0.8) / LOADS;
+        async_rate += async_clients_rate(0.8) / LOADS;
     }
     double one = one_seconds / (COMMITS * TURNS), bare = bare_seconds / (COMMITS * TURNS);
     printf("%-28s %12.1f us   write+fdatasync %8.1f us   ratio %.2f (aim: at most 1.30)\n", "one-client durable commit",
