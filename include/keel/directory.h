@@ -35,7 +35,10 @@
 extern "C" {
 #endif
 
-/* A path: `count` names, each UTF-8 without a terminator. Borrowed memory; {NULL, 0}: the root. */
+/*
+ * A path: `count` names, each UTF-8 without a terminator. Borrowed memory; {NULL, 0}: the root. A name
+ * whose key would be longer than 10,000 bytes makes the commit fail (2102).
+ */
 typedef struct keel_path {
     const keel_bytes *names;
     size_t count;

@@ -125,6 +125,10 @@ fdb_error_t keel_wait_destroy(FDBFuture *future);
  * not use a database. A callback that never returns on the network thread keeps the process from
  * exiting.
  *
+ * Signals. The threads of the library block all signals, so that handlers run on the program's own. A
+ * program whose main thread ends with pthread_exit keeps another thread that takes signals, or SIGTERM
+ * does not end it.
+ *
  * Fork. A child has no network thread, and no database that its parent opened can be used in it, as
  * with every fdb_c library: it may exec or exit. keel_open in such a child says KEEL_ERROR_FORKED;
  * a program with a network of its own has to look after that itself. A process that wants to fork
