@@ -23,6 +23,7 @@ struct range_request {
     struct bytes end;
     int row_limit;     /* at least 1 */
     size_t byte_limit; /* stop after the row that reaches it; SIZE_MAX for none */
+    size_t row_cost;   /* what a row counts against it beside its key and value */
     bool reverse;
 };
 

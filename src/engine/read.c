@@ -77,7 +77,8 @@ struct range_walk {
 };
 
 static bool is_full(const struct range_walk *walk) {
-    return walk->rows_left == 0 || walk->rows->bytes >= walk->bytes_target;
+    size_t rows_cost = (size_t)(walk->request->row_limit - walk->rows_left) * walk->request->row_cost;
+    return walk->rows_left == 0 || walk->rows->bytes + rows_cost >= walk->bytes_target;
 }
 
 static fdb_error_t emit(struct range_walk *walk, struct bytes key, struct bytes value) {

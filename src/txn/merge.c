@@ -225,6 +225,7 @@ static fdb_error_t pass_through(struct transaction *transaction, const struct ro
                                  .end = request->range.end,
                                  .row_limit = (int)row_limit,
                                  .byte_limit = by_bytes ? (size_t)request->byte_limit : SIZE_MAX,
+                                 .row_cost = by_bytes ? ROW_COST : 0,
                                  .reverse = request->reverse};
     int first = rows->count;
     size_t bytes_before = rows->bytes;

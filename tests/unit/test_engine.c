@@ -173,7 +173,7 @@ static const char *range_at(struct database *database, int64_t version, const ch
     static char buffer[4000];
     struct rows rows = {0};
     bool more = true;
-    struct range_request request = {version, text(begin), text(end), 1000000, SIZE_MAX, reverse};
+    struct range_request request = {version, text(begin), text(end), 1000000, SIZE_MAX, 0, reverse};
     assert_int_equal(database_get_range(database, &request, &rows, &more), 0);
     assert_false(more);
     size_t used = 0;
@@ -329,7 +329,7 @@ static void ranges(struct database *database) {
     assert_string_equal(range_at(database, late, "z", "a", false), "");
     struct rows rows = {0};
     bool more = false;
-    struct range_request request = {late, text("a"), text("z"), 2, SIZE_MAX, false};
+    struct range_request request = {late, text("a"), text("z"), 2, SIZE_MAX, 0, false};
     assert_int_equal(database_get_range(database, &request, &rows, &more), 0);
     assert_true(more && rows.count == 2);
     rows_free(&rows);
@@ -403,7 +403,7 @@ static void test_full_window_makes_commits_wait(void **state) {
     }
     struct rows rows = {0};
     bool more;
-    struct range_request request = {read_version(database), text("big"), text("bih"), 1000, SIZE_MAX, false};
+    struct range_request request = {read_version(database), text("big"), text("bih"), 1000, SIZE_MAX, 0, false};
     assert_int_equal(database_get_range(database, &request, &rows, &more), 0);
     assert_int_equal(rows.count, 200);
     rows_free(&rows);
@@ -672,8 +672,8 @@ static void *write_pairs(void *argument) {
 static void check_pairs(int64_t version, bool reverse) {
     struct rows left = {0}, right = {0};
     bool more;
-    struct range_request l = {version, text("l"), text("l~"), 1000, SIZE_MAX, reverse};
-    struct range_request r = {version, text("r"), text("r~"), 1000, SIZE_MAX, reverse};
+    struct range_request l = {version, text("l"), text("l~"), 1000, SIZE_MAX, 0, reverse};
+    struct range_request r = {version, text("r"), text("r~"), 1000, SIZE_MAX, 0, reverse};
     fdb_error_t error = database_get_range(shared, &l, &left, &more);
     if (!error)
         error = database_get_range(shared, &r, &right, &more);
