@@ -519,7 +519,7 @@ static int64_t read_number(struct database *database, const char *key) {
 static int count_rows(struct database *database) {
     struct rows rows = {0};
     bool more;
-    struct range_request request = {0, text("r/"), text("r0"), 10, SIZE_MAX, false};
+    struct range_request request = {0, text("r/"), text("r0"), 10, SIZE_MAX, 0, false};
     fdb_error_t error;
     do {
         rows_free(&rows);
