@@ -217,19 +217,7 @@ KEEL_EXPORT fdb_error_t keel_pqueue_peek_last(FDBTransaction *tr, const keel_sub
 
 KEEL_EXPORT fdb_error_t keel_pqueue_empty(FDBTransaction *tr, const keel_subspace *pqueue,
                                           bool *empty) {
-    struct recipe_span span;
-    struct recipe_scan scan;
-    keel_bytes key, value;
-    bool found;
-    fdb_error_t error = recipe_span_of(pqueue, KEEL_TUPLE(), &span);
-    if (error)
-        return error;
-    recipe_scan_open(&scan, tr, &span, 1, false, false);
-    error = recipe_scan_next(&scan, &key, &value, &found);
-    if (!error)
-        *empty = !found;
-    recipe_scan_close(&scan);
-    return error;
+    return recipe_is_empty(tr, pqueue, empty);
 }
 
 KEEL_EXPORT fdb_error_t keel_pqueue_size(FDBTransaction *tr, const keel_subspace *pqueue,

@@ -144,19 +144,7 @@ KEEL_EXPORT fdb_error_t keel_queue_peek(FDBTransaction *tr, const keel_subspace 
 
 KEEL_EXPORT fdb_error_t keel_queue_empty(FDBTransaction *tr, const keel_subspace *queue,
                                          bool *empty) {
-    struct recipe_span span;
-    struct recipe_scan scan;
-    keel_bytes key, value;
-    bool found;
-    fdb_error_t error = recipe_span_of(queue, KEEL_TUPLE(), &span);
-    if (error)
-        return error;
-    recipe_scan_open(&scan, tr, &span, 1, false, false);
-    error = recipe_scan_next(&scan, &key, &value, &found);
-    if (!error)
-        *empty = !found;
-    recipe_scan_close(&scan);
-    return error;
+    return recipe_is_empty(tr, queue, empty);
 }
 
 KEEL_EXPORT fdb_error_t keel_queue_size(FDBTransaction *tr, const keel_subspace *queue,

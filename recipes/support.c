@@ -252,3 +252,19 @@ fdb_error_t recipe_read_conflict(FDBTransaction *tr, keel_bytes key) {
     return fdb_transaction_add_conflict_range(tr, key.data, (int)key.length, behind.data,
                                               (int)key.length + 1, FDB_CONFLICT_RANGE_TYPE_READ);
 }
+
+fdb_error_t recipe_is_empty(FDBTransaction *tr, const keel_subspace *subspace, bool *empty) {
+    struct recipe_span span;
+    struct recipe_scan scan;
+    keel_bytes key, value;
+    bool found;
+    fdb_error_t error = recipe_span_of(subspace, KEEL_TUPLE(), &span);
+    if (error)
+        return error;
+    recipe_scan_open(&scan, tr, &span, 1, false, false);
+    error = recipe_scan_next(&scan, &key, &value, &found);
+    if (!error)
+        *empty = !found;
+    recipe_scan_close(&scan);
+    return error;
+}

@@ -86,4 +86,7 @@ fdb_error_t recipe_copy(keel_bytes bytes, uint8_t **copy, size_t *length);
 /* Bytes that nobody has drawn before and nobody can foresee. */
 void recipe_random(uint8_t *bytes, size_t length);
 
+/* Whether a subspace has no key, which one row tells. *empty is untouched on failure. */
+fdb_error_t recipe_is_empty(FDBTransaction *tr, const keel_subspace *subspace, bool *empty);
+
 #endif

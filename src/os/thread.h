@@ -20,7 +20,6 @@ void os_mutex_init(os_mutex *mutex);
 void os_mutex_destroy(os_mutex *mutex);
 static inline void os_mutex_lock(os_mutex *mutex) { pthread_mutex_lock(mutex); }
 static inline void os_mutex_unlock(os_mutex *mutex) { pthread_mutex_unlock(mutex); }
-static inline bool os_mutex_try_lock(os_mutex *mutex) { return pthread_mutex_trylock(mutex) == 0; }
 
 void os_condition_init(os_condition *condition);
 void os_condition_destroy(os_condition *condition);

@@ -19,6 +19,5 @@ static inline uint64_t coding_get_u64(const void *from) { uint64_t value; memcpy
 static inline void coding_put_u64_big(void *to, uint64_t value) { coding_put_u64(to, __builtin_bswap64(value)); }
 static inline uint64_t coding_get_u64_big(const void *from) { return __builtin_bswap64(coding_get_u64(from)); }
 static inline void coding_put_u16_big(void *to, uint16_t value) { coding_put_u16(to, __builtin_bswap16(value)); }
-static inline uint16_t coding_get_u16_big(const void *from) { return __builtin_bswap16(coding_get_u16(from)); }
 
 #endif
