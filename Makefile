@@ -40,7 +40,7 @@ all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -152,6 +152,19 @@ $(BUILD)/bin/points: tests/crash/points.c $(ARCHIVE)
 	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
 	  $< -o $@ $(ARCHIVE) $(LIBRARIES)
 
+# --- The keel command: everything in one binary, so that it runs wherever it is copied to ---
+
+KEEL = $(BUILD)/bin/keel
+CLI_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c))
+$(BUILD)/cli/%.o: cli/%.c Makefile | $(DEPENDENCIES)
+	@mkdir -p $(@D)
+	@echo "cc $<"
+	@$(CC) $(CPPFLAGS) -Icli $(CFLAGS) -MMD -MP -c $< -o $@
+$(KEEL): $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
+
 # --- The demo ---
 
 .PHONY: demo
@@ -260,4 +273,4 @@ clean: ## removes build/
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 24
 
--include $(shell find $(BUILD)/src $(BUILD)/layers $(BUILD)/recipes -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/src $(BUILD)/layers $(BUILD)/recipes $(BUILD)/cli -name '*.d' 2>/dev/null)
