@@ -1,7 +1,7 @@
 # Keel: one Makefile, everything it makes lies under $(BUILD).
 #
 #   make            the library, build/lib/libfdb_c.so
-#   make demo       the hello world of the tutorial, run twice
+#   make demo       the tutorial's class scheduling, run on an embedded database
 #   make test       every test that needs nothing but Debian's packages
 #   make help       all targets
 
@@ -40,7 +40,7 @@ all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -168,13 +168,22 @@ $(KEEL): $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE)
 # --- The demo ---
 
 .PHONY: demo
-demo: $(BUILD)/bin/hello ## the hello world of the tutorial, run twice: the second finds the first one's data
+demo: $(BUILD)/bin/example-class_scheduling all ## builds Keel and runs the tutorial's class scheduling on an embedded database
 	@rm -rf $(BUILD)/demo.db
-	@echo "--- first run, on a database that does not exist yet:  $(BUILD)/bin/hello $(BUILD)/demo.db"
-	@$(BUILD)/bin/hello $(BUILD)/demo.db
-	@echo "--- second run, a new process on the same database:"
-	@$(BUILD)/bin/hello $(BUILD)/demo.db
-	@echo "--- the program is examples/hello.c; README.md says what to try next."
+	@$(BUILD)/bin/example-class_scheduling $(BUILD)/demo.db 300 30
+	@echo
+	@echo "That was examples/class_scheduling.c (docs/tutorial.md builds it step by step). Its data is still there. Try:"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db tree                                  the directories"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db getrange '/scheduling(\"attends\")'    who attends what"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db                                       a shell; type help"
+	@echo "    make test                                                     every test"
+
+# The smallest program, run twice: the second run finds the first one's data.
+.PHONY: hello
+hello: $(BUILD)/bin/hello ## examples/hello.c twice: the second run finds what the first one wrote
+	@rm -rf $(BUILD)/hello.db
+	@$(BUILD)/bin/hello $(BUILD)/hello.db
+	@$(BUILD)/bin/hello $(BUILD)/hello.db
 
 # --- Tests ---
 
@@ -183,6 +192,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
+	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' \
 	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
