@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "api/api_version.h"
+#include "api/foreign.h"
 #include "api/log_line.h"
 #include "api/network.h"
 #include "api/place.h"
@@ -84,6 +85,8 @@ fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption opt
                                     uint8_t const *value, int value_length) {
     if (!database)
         return ERROR_CLIENT_INVALID_OPERATION;
+    if (database_handle_is_forked(handles_database(database)))
+        return ERROR_OPENED_BEFORE_FORK;
     if (value && value_length < 0)
         return ERROR_INVALID_OPTION_VALUE;
     return database_handle_set_option(handles_database(database), (int)option, value,
@@ -113,6 +116,8 @@ FDBFuture *fdb_database_get_server_protocol(FDBDatabase *database, uint64_t expe
 FDBFuture *fdb_database_get_client_status(FDBDatabase *database) {
     if (!database)
         return future_create_failed(ERROR_CLIENT_INVALID_OPERATION);
+    if (database_handle_is_forked(handles_database(database)))
+        return future_create_failed(ERROR_OPENED_BEFORE_FORK);
     FDBFuture *future = future_create_ready(FUTURE_KEY);
     if (!future)
         return future_out_of_memory();
@@ -165,6 +170,8 @@ FDBFuture *fdb_create_cluster(const char *cluster_file_path) {
 
 /* Every call hands out a cluster of its own, so that each may be destroyed. */
 fdb_error_t fdb_future_get_cluster(FDBFuture *future, FDBCluster **out_cluster) {
+    if (foreign_future(future))
+        return ERROR_CLIENT_INVALID_OPERATION;
     fdb_error_t error = future_hold(future, FUTURE_CLUSTER, out_cluster);
     if (error)
         return error;
@@ -200,6 +207,8 @@ FDBFuture *fdb_cluster_create_database(FDBCluster *cluster, uint8_t const *db_na
 
 /* Every call hands out a reference of its own, beside the future's. */
 fdb_error_t fdb_future_get_database(FDBFuture *future, FDBDatabase **out_database) {
+    if (foreign_future(future))
+        return ERROR_CLIENT_INVALID_OPERATION;
     fdb_error_t error = future_hold(future, FUTURE_DATABASE, out_database);
     if (error)
         return error;
@@ -210,6 +219,9 @@ fdb_error_t fdb_future_get_database(FDBFuture *future, FDBDatabase **out_databas
 
 /* Up to API version 619. */
 fdb_error_t fdb_future_get_version(FDBFuture *future, int64_t *out_version) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->get_int64(future, out_version);
     fdb_error_t error = future_hold(future, FUTURE_INT64, out_version);
     if (!error)
         *out_version = future->result.int64;

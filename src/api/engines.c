@@ -25,6 +25,7 @@
 #include "api/place.h"
 #include "engine/engine.h"
 #include "os/file.h"
+#include "os/fork.h"
 #include "os/path.h"
 #include "os/thread.h"
 #include "util/memory.h"
@@ -97,6 +98,12 @@ static fdb_error_t open_entry(const char *path, struct entry **opened) {
     return 0;
 }
 
+/* In a forked child nothing is open. */
+static void forget_all(void) {
+    os_mutex_init(&lock);
+    entries = NULL;
+}
+
 fdb_error_t engines_open(const char *path, struct database **database) {
     fdb_error_t error = os_directory_create(path);
     if (error) {
@@ -104,6 +111,7 @@ fdb_error_t engines_open(const char *path, struct database **database) {
         return error;
     }
     struct entry *entry;
+    os_fork_on_child(forget_all);
     os_mutex_lock(&lock);
     error = open_entry(path, &entry);
     if (!error) {

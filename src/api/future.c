@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures: how every answer leaves the library. A read makes a ready one on the caller's thread; a
- * commit, watch, versionstamp or retry makes a pending one that some thread of the database, the
- * network thread or a cancelling caller answers later.
+ * Futures: how every answer leaves the library. A read of an embedded database makes a ready one on
+ * the caller's thread; a commit, watch, versionstamp or retry, and everything that another process
+ * answers, makes a pending one that some thread of the database, the network thread or a cancelling
+ * caller answers later.
  *
  * Representation. One allocation. A ready future is the head of the struct followed by storage for
- * a key or value; a pending one has its bookkeeping (completion, callbacks) in that place instead.
+ * a key or value; a pending one has its bookkeeping (completion, callbacks) in that place and its
+ * storage behind it. A future whose head names foreign methods is not of this file at all, and only
+ * passes through its entry points.
  * The state is one word:
  *
  *     READY     the error, or the result, is there and fixed
  *     WAITED    a thread sleeps on the word: whoever sets READY wakes it
  *     CLAIMED   somebody has undertaken to answer a future that no transaction answers
- *     HURRIED   the database was told that somebody waits for this commit
+ *     HURRIED   the driver was told that somebody waits without blocking
  *     FIRST     the callback that lies in the future is in use
  *
  *     pending ── completion_done, cancel ──► READY ── destroy ──► gone
@@ -36,12 +39,17 @@
  * Threads: any, all the time. No lock is held while callbacks, completions or the database are
  * called.
  *
+ * A child process that forked may read a parent's ready futures. One that was pending then will never
+ * be answered in the child: it counts as ready, with the error OPENED_BEFORE_FORK, and nothing of it
+ * is touched or freed.
+ *
  * Failure: where there is no memory for a future, one static future that says so is handed out.
  */
 #include "api/future.h"
 
 #include <assert.h>
 
+#include "api/foreign.h"
 #include "api/place.h"
 #include "os/clock.h"
 #include "os/wait.h"
@@ -57,13 +65,16 @@ enum {
 
 enum {
     RELEASED = -1000000000,
-    /* A small malloc class that still takes most values; the head takes 136 of it. */
+    /* A small malloc class that still takes most values beside the head. */
     FUTURE_BYTES = 496,
     STORAGE_BYTES = FUTURE_BYTES - offsetof(struct FDB_future, tail),
 };
 
-_Static_assert(sizeof(struct FDB_future) <= FUTURE_BYTES,
-               "a pending future fits into the size of a ready one");
+_Static_assert(sizeof(struct FDB_future) + 160 <= FUTURE_BYTES,
+               "a pending future fits into the size of a ready one, with room for a small result");
+_Static_assert(offsetof(struct FDB_future, foreign) == offsetof(struct foreign_future_head, foreign) &&
+                   offsetof(struct FDB_future, state) == offsetof(struct foreign_future_head, zero),
+               "a foreign future begins as ours do");
 
 #define CLOSED ((struct future_callback *)1)
 
@@ -78,6 +89,15 @@ static bool is_ready(FDBFuture *future) {
     return (atomic_load_explicit(&future->state, memory_order_acquire) & READY) != 0;
 }
 
+bool future_is_ready(FDBFuture *future) {
+    return is_ready(future);
+}
+
+/* Pending since before a fork. */
+static bool is_forked(FDBFuture *future) {
+    return future->is_pending && future->tail.pending.generation != os_fork_generation;
+}
+
 /* ---- Birth ---- */
 
 FDBFuture *future_out_of_memory(void) {
@@ -85,10 +105,11 @@ FDBFuture *future_out_of_memory(void) {
 }
 
 static void prepare(FDBFuture *future, enum future_kind kind) {
+    future->foreign = NULL;
     atomic_init(&future->holders, 0);
     future->error = 0;
     future->kind = kind;
-    future->commits = future->present = future->more = false;
+    future->present = future->more = false;
     future->arena = (struct arena){0};
     if (kind == FUTURE_ROWS || kind == FUTURE_KEYS)
         future->result.rows = (struct rows){0};
@@ -121,9 +142,13 @@ FDBFuture *future_create_failed(fdb_error_t error) {
     return future;
 }
 
-static void completion_done(struct completion *completion, fdb_error_t error) {
+FDBFuture *future_of_completion(struct completion *completion) {
     size_t offset = offsetof(struct FDB_future, tail.pending.answer.completion);
-    FDBFuture *future = (FDBFuture *)(void *)((char *)completion - offset);
+    return (FDBFuture *)(void *)((char *)completion - offset);
+}
+
+static void completion_done(struct completion *completion, fdb_error_t error) {
+    FDBFuture *future = future_of_completion(completion);
     struct future_pending *pending = &future->tail.pending;
     if (future->kind == FUTURE_KEY)
         future->result.bytes = bytes_make(pending->answer.stamp, sizeof pending->answer.stamp);
@@ -131,16 +156,20 @@ static void completion_done(struct completion *completion, fdb_error_t error) {
 }
 
 FDBFuture *future_create_pending(enum future_kind kind, struct transaction *transaction) {
-    FDBFuture *future = memory_allocate(sizeof *future);
+    FDBFuture *future = memory_allocate(FUTURE_BYTES);
     if (!future)
         return NULL;
     atomic_init(&future->state, 0);
     atomic_init(&future->references, 2);
     prepare(future, kind);
     future->is_pending = true;
+    future->arena.next = (uint8_t *)(future + 1);
+    future->arena.end = (uint8_t *)future + FUTURE_BYTES;
     struct future_pending *pending = &future->tail.pending;
     pending->answer = (struct versionstamp_completion){.completion.done = completion_done};
     pending->transaction = transaction;
+    pending->driver = NULL;
+    pending->generation = os_fork_generation;
     atomic_init(&pending->callbacks, NULL);
     if (transaction)
         transaction_retain(transaction);
@@ -202,7 +231,11 @@ static void release(FDBFuture *future) {
         free_future(future);
 }
 
-void future_discard(FDBFuture *future) {
+void future_retain(FDBFuture *future) {
+    atomic_fetch_add_explicit(&future->references, 1, memory_order_relaxed);
+}
+
+void future_release(FDBFuture *future) {
     release(future);
 }
 
@@ -264,7 +297,7 @@ void future_answer(FDBFuture *future, fdb_error_t error) {
 }
 
 static void cancel(FDBFuture *future) {
-    if (is_ready(future))
+    if (is_ready(future) || is_forked(future))
         return;
     struct future_pending *pending = &future->tail.pending;
     if (pending->transaction)
@@ -273,10 +306,26 @@ static void cancel(FDBFuture *future) {
         future_answer(future, ERROR_OPERATION_CANCELLED);
 }
 
-/* Somebody waits for a commit without blocking: tells the database, once. */
+static bool commit_drive(FDBFuture *future) {
+    struct transaction *transaction = future->tail.pending.transaction;
+    if (!transaction_drive(transaction))
+        return false;
+    if (!is_ready(future))
+        transaction_expire(transaction); /* it may have run out of time */
+    return true;
+}
+
+static void commit_hurry(FDBFuture *future) {
+    transaction_hurry(future->tail.pending.transaction);
+}
+
+const struct future_driver future_commit_driver = {commit_drive, commit_hurry};
+
+/* Somebody waits without blocking: tells whoever brings the answer about, once. */
 static void hurry(FDBFuture *future) {
-    if (future->commits && !(atomic_fetch_or(&future->state, HURRIED) & (HURRIED | READY)))
-        transaction_hurry(future->tail.pending.transaction);
+    const struct future_driver *driver = future->tail.pending.driver;
+    if (driver && !(atomic_fetch_or(&future->state, HURRIED) & (HURRIED | READY)))
+        driver->hurry(future);
 }
 
 /*
@@ -302,17 +351,26 @@ static void sleep_until_ready(FDBFuture *future) {
 /* ---- Entry points: life ---- */
 
 void fdb_future_cancel(FDBFuture *future) {
-    if (future)
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        foreign->cancel(future);
+    else if (future)
         cancel(future);
 }
 
 void fdb_future_destroy(FDBFuture *future) {
     if (!future)
         return;
+    if (!is_ready(future) && future->foreign) {
+        future->foreign->destroy(future);
+        return;
+    }
     if (!future->is_pending && future->kind != FUTURE_DATABASE) { /* a read: the usual case */
         release(future);
         return;
     }
+    if (is_forked(future))
+        return;
     place_closing_begin();
     cancel(future);
     release(future);
@@ -320,6 +378,11 @@ void fdb_future_destroy(FDBFuture *future) {
 }
 
 void fdb_future_release_memory(FDBFuture *future) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign) {
+        foreign->release_memory(future);
+        return;
+    }
     if (!future || future == &out_of_memory || !is_ready(future))
         return;
     int holders = atomic_load(&future->holders);
@@ -338,18 +401,20 @@ fdb_bool_t fdb_future_is_ready(FDBFuture *future) {
         return 0;
     if (is_ready(future))
         return 1;
+    if (future->foreign)
+        return future->foreign->is_ready(future);
+    if (is_forked(future))
+        return 1;
     hurry(future);
     return is_ready(future);
 }
 
 /* With a reference of its own: the future may be destroyed, and thereby cancelled, meanwhile. */
 static void wait_until_ready(FDBFuture *future) {
-    struct transaction *transaction = future->tail.pending.transaction;
+    const struct future_driver *driver = future->tail.pending.driver;
     atomic_fetch_add(&future->references, 1);
-    while (future->commits && !is_ready(future) && transaction_drive(transaction)) {
-        if (!is_ready(future))
-            transaction_expire(transaction); /* it may have run out of time */
-    }
+    while (driver && !is_ready(future) && driver->drive(future))
+        continue;
     sleep_until_ready(future);
     place_closing_begin();
     release(future);
@@ -361,6 +426,10 @@ fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
         return ERROR_CLIENT_INVALID_OPERATION;
     if (is_ready(future))
         return 0;
+    if (future->foreign)
+        return future->foreign->block_until_ready(future);
+    if (is_forked(future))
+        return 0;
     if (loop_is_self())
         return ERROR_BLOCKED_FROM_NETWORK_THREAD;
     wait_until_ready(future);
@@ -368,9 +437,12 @@ fdb_error_t fdb_future_block_until_ready(FDBFuture *future) {
 }
 
 fdb_error_t fdb_future_set_callback(FDBFuture *future, FDBCallback function, void *parameter) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->set_callback(future, function, parameter);
     if (!future || !function)
         return ERROR_CLIENT_INVALID_OPERATION;
-    if (is_ready(future)) {
+    if (is_ready(future) || is_forked(future)) {
         function(future, parameter);
         return 0;
     }
@@ -390,19 +462,26 @@ fdb_error_t fdb_future_set_callback(FDBFuture *future, FDBCallback function, voi
 fdb_error_t fdb_future_get_error(FDBFuture *future) {
     if (!future)
         return ERROR_CLIENT_INVALID_OPERATION;
+    if (!is_ready(future) && future->foreign)
+        return future->foreign->get_error(future);
     if (!is_ready(future))
-        return ERROR_FUTURE_NOT_SET;
+        return is_forked(future) ? ERROR_OPENED_BEFORE_FORK : ERROR_FUTURE_NOT_SET;
     if (future->error)
         return future->error;
     bool released = atomic_load_explicit(&future->holders, memory_order_relaxed) < 0;
     return released ? ERROR_FUTURE_RELEASED : 0;
 }
 
+/* A foreign future never looks ready from here: its getters are found on the way out. */
+static bool foreign_unready(FDBFuture *future, fdb_error_t error) {
+    return error == ERROR_FUTURE_NOT_SET && future->foreign;
+}
+
 fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *output) {
     if (!future || !output)
         return ERROR_CLIENT_INVALID_OPERATION;
     if (!is_ready(future))
-        return ERROR_FUTURE_NOT_SET;
+        return !future->foreign && is_forked(future) ? ERROR_OPENED_BEFORE_FORK : ERROR_FUTURE_NOT_SET;
     if (future->error)
         return future->error;
     if (future->kind != kind)
@@ -415,11 +494,15 @@ fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *ou
 
 fdb_error_t fdb_future_get_bool(FDBFuture *future, fdb_bool_t *out) {
     fdb_error_t error = future_hold(future, FUTURE_OTHER, out);
+    if (foreign_unready(future, error))
+        return future->foreign->get_bool(future, out);
     return error ? error : ERROR_CLIENT_INVALID_OPERATION; /* only blob granules say a bool */
 }
 
 fdb_error_t fdb_future_get_int64(FDBFuture *future, int64_t *out) {
     fdb_error_t error = future_hold(future, FUTURE_INT64, out);
+    if (foreign_unready(future, error))
+        return future->foreign->get_int64(future, out);
     if (!error)
         *out = future->result.int64;
     return error;
@@ -427,6 +510,8 @@ fdb_error_t fdb_future_get_int64(FDBFuture *future, int64_t *out) {
 
 fdb_error_t fdb_future_get_uint64(FDBFuture *future, uint64_t *out) {
     fdb_error_t error = future_hold(future, FUTURE_UINT64, out);
+    if (foreign_unready(future, error))
+        return future->foreign->get_uint64(future, out);
     if (!error)
         *out = future->result.uint64;
     return error;
@@ -434,6 +519,8 @@ fdb_error_t fdb_future_get_uint64(FDBFuture *future, uint64_t *out) {
 
 fdb_error_t fdb_future_get_double(FDBFuture *future, double *out) {
     fdb_error_t error = future_hold(future, FUTURE_DOUBLE, out);
+    if (foreign_unready(future, error))
+        return future->foreign->get_double(future, out);
     if (!error)
         *out = future->result.real;
     return error;
@@ -441,6 +528,8 @@ fdb_error_t fdb_future_get_double(FDBFuture *future, double *out) {
 
 fdb_error_t fdb_future_get_key(FDBFuture *future, uint8_t const **key, int *length) {
     fdb_error_t error = future_hold(future, FUTURE_KEY, key && length ? key : NULL);
+    if (foreign_unready(future, error))
+        return future->foreign->get_key(future, key, length);
     if (error)
         return error;
     *key = future->result.bytes.data;
@@ -451,8 +540,10 @@ fdb_error_t fdb_future_get_key(FDBFuture *future, uint8_t const **key, int *leng
 /* Go reads the client status, which is a key, as a value: a key is one that is present. */
 fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t const **value,
                                  int *length) {
-    bool is_key = future && future->kind == FUTURE_KEY;
+    bool is_key = future && is_ready(future) && future->kind == FUTURE_KEY;
     fdb_error_t error = future_hold(future, is_key ? FUTURE_KEY : FUTURE_VALUE, value && length ? present : NULL);
+    if (foreign_unready(future, error))
+        return future->foreign->get_value(future, present, value, length);
     if (error)
         return error;
     *present = is_key || future->present;
@@ -466,6 +557,8 @@ fdb_error_t fdb_future_get_value(FDBFuture *future, fdb_bool_t *present, uint8_t
 fdb_error_t fdb_future_get_keyvalue_array(FDBFuture *future, FDBKeyValue const **rows, int *count,
                                           fdb_bool_t *more) {
     fdb_error_t error = future_hold(future, FUTURE_ROWS, count && more ? rows : NULL);
+    if (foreign_unready(future, error))
+        return future->foreign->get_keyvalue_array(future, rows, count, more);
     if (error)
         return error;
     *rows = future->result.rows.array;
@@ -476,6 +569,8 @@ fdb_error_t fdb_future_get_keyvalue_array(FDBFuture *future, FDBKeyValue const *
 
 fdb_error_t fdb_future_get_key_array(FDBFuture *future, FDBKey const **keys, int *count) {
     fdb_error_t error = future_hold(future, FUTURE_KEYS, count ? keys : NULL);
+    if (foreign_unready(future, error))
+        return future->foreign->get_key_array(future, keys, count);
     if (error)
         return error;
     *keys = (const FDBKey *)(const void *)future->result.rows.array;
@@ -485,6 +580,8 @@ fdb_error_t fdb_future_get_key_array(FDBFuture *future, FDBKey const **keys, int
 
 fdb_error_t fdb_future_get_string_array(FDBFuture *future, const char ***strings, int *count) {
     fdb_error_t error = future_hold(future, FUTURE_STRINGS, count ? strings : NULL);
+    if (foreign_unready(future, error))
+        return future->foreign->get_string_array(future, strings, count);
     if (error)
         return error;
     *strings = future->result.strings.array;

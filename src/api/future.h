@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Futures as the entry points make them. Two kinds of birth: ready (reads, which are answered
- * before the call returns) and pending (commits, watches, versionstamps, retries). See future.c for
+ * Futures as the entry points make them. Two kinds of birth: ready (reads of an embedded database,
+ * which are answered before the call returns) and pending (commits, watches, versionstamps, retries,
+ * and whatever another process answers). See future.c for
  * the representation.
  */
 #ifndef KEEL_API_FUTURE_H
@@ -39,22 +40,43 @@ struct future_callback {
     struct future_callback *next;
 };
 
+/*
+ * What brings a pending future's answer about, where waiting alone is not enough. Called without a
+ * lock, by a thread that holds a reference on the future.
+ */
+struct future_driver {
+    /*
+     * The calling thread is about to block. True: something has happened, look again and call again;
+     * false: there is nothing to do but to sleep.
+     */
+    bool (*drive)(FDBFuture *future);
+    /* Somebody waits without blocking a thread. Once a future. */
+    void (*hurry)(FDBFuture *future);
+};
+
+/* For what waits for a commit of its transaction. */
+extern const struct future_driver future_commit_driver;
+
 /* What only a pending future needs. */
 struct future_pending {
     struct versionstamp_completion answer;
     struct transaction *transaction; /* a reference, or NULL */
+    const struct future_driver *driver; /* or NULL */
+    unsigned generation;                /* of forks: a parent's pending future is never answered */
     _Atomic(struct future_callback *) callbacks;
     struct future_callback first_callback; /* further ones are allocated */
 };
 
+struct foreign_future_methods;
+
 struct FDB_future {
+    const struct foreign_future_methods *foreign; /* first, and NULL in our own: api/foreign.h */
     _Atomic uint32_t state;
     _Atomic int references; /* the caller's, the answerer's, one a callback or blocked thread */
     _Atomic int holders;    /* successful gets less releases */
     fdb_error_t error;      /* fixed when ready */
     enum future_kind kind;
     bool is_pending; /* was born pending: `pending` is there, not `storage` */
-    bool commits;    /* waits for a commit: may be driven and hurried */
     bool present;    /* of a value */
     bool more;       /* of rows */
     union {
@@ -70,7 +92,7 @@ struct FDB_future {
         FDBCluster *cluster;
         FDBDatabase *database;
     } result;
-    struct arena arena; /* starts out in `storage` */
+    struct arena arena; /* starts out behind what is used of `tail` */
     union {
         struct future_pending pending;
         uint8_t storage[1]; /* in truth longer: see FUTURE_BYTES in future.c */
@@ -92,13 +114,18 @@ FDBFuture *future_out_of_memory(void);
 
 /*
  * A pending future with two references: the caller's, and the answerer's, which future_answer gives
- * back. With a transaction it takes a reference on that, and cancelling goes through
+ * back. Its result, of any kind, is filled in by the answerer before that; its arena has room for a
+ * small one. With a transaction it takes a reference on that, and cancelling goes through
  * transaction_cancel_completion. NULL when memory is out.
  */
 FDBFuture *future_create_pending(enum future_kind kind, struct transaction *transaction);
 
-/* The completion to start a pending future's operation with; its `done` answers the future. */
+/*
+ * The completion to start a pending future's operation with; its `done` answers the future, and may
+ * be replaced by one that does more. And the way back.
+ */
 struct completion *future_completion(FDBFuture *future);
+FDBFuture *future_of_completion(struct completion *completion);
 struct versionstamp_completion *future_versionstamp_completion(FDBFuture *future);
 
 /*
@@ -119,7 +146,11 @@ fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *ou
  */
 void future_answer(FDBFuture *future, fdb_error_t error);
 
-/* fdb_future_destroy for a future that was born ready. */
-void future_discard(FDBFuture *future);
+/* Whether the answer is there. */
+bool future_is_ready(FDBFuture *future);
+
+/* One more reference, and giving one back. The last frees the future. */
+void future_retain(FDBFuture *future);
+void future_release(FDBFuture *future);
 
 #endif

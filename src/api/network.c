@@ -7,6 +7,9 @@
  *
  * and stays in RUN for good, also after fdb_run_network has returned.
  *
+ * A forked child of a process that had a network stands as if at the setup, though nobody runs it:
+ * bindings that remember having set it up can open and block, the others may set up and run anew.
+ *
  * fdb_stop_network may come at any time after the setup, also before the run, which then returns at
  * once.
  *
@@ -26,11 +29,12 @@
 
 #include "api/api_version.h"
 #include "api/network_options.h"
+#include "os/fork.h"
 #include "os/loop.h"
 #include "os/thread.h"
 #include "util/memory.h"
 
-enum network_state { UNSET, SETUP, RUN };
+enum network_state { UNSET, INHERITED, SETUP, RUN };
 
 struct hook {
     void (*function)(void *parameter);
@@ -48,7 +52,7 @@ static struct hook **last_hook = &first_hook;
 static fdb_error_t read_environment(void) {
     if (environment_read)
         return 0;
-    fdb_error_t error = network_options_check_environment(state != UNSET);
+    fdb_error_t error = network_options_check_environment(state > INHERITED);
     environment_read = error == 0;
     return error;
 }
@@ -74,9 +78,17 @@ fdb_error_t fdb_network_set_option(FDBNetworkOption option, uint8_t const *value
     os_mutex_lock(&lock);
     fdb_error_t error = read_environment();
     if (!error)
-        error = network_options_check((int)option, value, value_length, state != UNSET);
+        error = network_options_check((int)option, value, value_length, state > INHERITED);
     os_mutex_unlock(&lock);
     return error;
+}
+
+static void inherit(void) {
+    os_mutex_init(&lock);
+    if (state != UNSET)
+        state = INHERITED;
+    first_hook = NULL; /* the parent's */
+    last_hook = &first_hook;
 }
 
 fdb_error_t fdb_setup_network(void) {
@@ -84,10 +96,12 @@ fdb_error_t fdb_setup_network(void) {
         return ERROR_API_VERSION_UNSET;
     os_mutex_lock(&lock);
     fdb_error_t error = read_environment();
-    if (!error && state != UNSET)
+    if (!error && state > INHERITED)
         error = ERROR_NETWORK_ALREADY_SETUP;
     if (!error)
         state = SETUP;
+    if (!error)
+        os_fork_on_child(inherit);
     os_mutex_unlock(&lock);
     return error;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fdb_transaction_*: the entry points, thin. Each checks what only it can see (null pointers,
- * negative lengths), calls the function of the same name in src/txn/transaction.h, and puts the
+ * fdb_transaction_*: the entry points, thin. Each hands a transaction that is not of an embedded
+ * database to whoever answers for it (api/foreign.h). Else it checks what only it can see (null
+ * pointers, negative lengths), calls the function of the same name in src/txn/transaction.h, and puts the
  * answer into a future: a ready one for reads, which have been answered when the call returns, a
  * pending one for commit, watch, versionstamp and retry. A point read costs one allocation, the
  * future, whose storage its value is copied into.
@@ -13,6 +14,7 @@
  *
  * Threads: any; transactions lock themselves.
  */
+#include "api/foreign.h"
 #include "api/handles.h"
 #include "api/place.h"
 #include "util/memory.h"
@@ -23,6 +25,8 @@ fdb_error_t fdb_database_create_transaction(FDBDatabase *database,
                                             FDBTransaction **out_transaction) {
     if (!database || !out_transaction)
         return ERROR_CLIENT_INVALID_OPERATION;
+    if (database_handle_is_forked(handles_database(database)))
+        return ERROR_OPENED_BEFORE_FORK;
     struct transaction *transaction;
     fdb_error_t error = transaction_create(handles_database(database), &transaction);
     if (!error)
@@ -31,6 +35,11 @@ fdb_error_t fdb_database_create_transaction(FDBDatabase *database,
 }
 
 void fdb_transaction_destroy(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->destroy(tr);
+        return;
+    }
     if (!tr)
         return;
     place_closing_begin();
@@ -39,17 +48,30 @@ void fdb_transaction_destroy(FDBTransaction *tr) {
 }
 
 void fdb_transaction_cancel(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->cancel(tr);
+        return;
+    }
     if (tr)
         transaction_cancel(handles_transaction(tr));
 }
 
 void fdb_transaction_reset(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->reset(tr);
+        return;
+    }
     if (tr)
         transaction_reset(handles_transaction(tr));
 }
 
 fdb_error_t fdb_transaction_set_option(FDBTransaction *tr, FDBTransactionOption option,
                                        uint8_t const *value, int value_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->set_option(tr, option, value, value_length);
     if (!tr)
         return ERROR_CLIENT_INVALID_OPERATION;
     if (value && value_length < 0)
@@ -65,6 +87,11 @@ static FDBFuture *misuse(void) {
 }
 
 void fdb_transaction_set_read_version(FDBTransaction *tr, int64_t version) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->set_read_version(tr, version);
+        return;
+    }
     if (!tr)
         return;
     fdb_error_t error = transaction_set_read_version(handles_transaction(tr), version);
@@ -73,6 +100,9 @@ void fdb_transaction_set_read_version(FDBTransaction *tr, int64_t version) {
 }
 
 FDBFuture *fdb_transaction_get_read_version(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_read_version(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_INT64);
@@ -84,6 +114,9 @@ FDBFuture *fdb_transaction_get_read_version(FDBTransaction *tr) {
 
 FDBFuture *fdb_transaction_get(FDBTransaction *tr, uint8_t const *key, int key_length,
                                fdb_bool_t snapshot) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get(tr, key, key_length, snapshot);
     if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_VALUE);
@@ -97,6 +130,9 @@ FDBFuture *fdb_transaction_get(FDBTransaction *tr, uint8_t const *key, int key_l
 
 FDBFuture *fdb_transaction_get_key(FDBTransaction *tr, uint8_t const *key, int key_length,
                                    fdb_bool_t or_equal, int offset, fdb_bool_t snapshot) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_key(tr, key, key_length, or_equal, offset, snapshot);
     if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_KEY);
@@ -110,6 +146,9 @@ FDBFuture *fdb_transaction_get_key(FDBTransaction *tr, uint8_t const *key, int k
 
 FDBFuture *fdb_transaction_get_addresses_for_key(FDBTransaction *tr, uint8_t const *key,
                                                  int key_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_addresses_for_key(tr, key, key_length);
     if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_STRINGS);
@@ -127,6 +166,10 @@ FDBFuture *fdb_transaction_get_range(FDBTransaction *tr, uint8_t const *begin, i
                                      int end_offset, int limit, int target_bytes,
                                      FDBStreamingMode mode, int iteration, fdb_bool_t snapshot,
                                      fdb_bool_t reverse) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_range(tr, begin, begin_length, begin_or_equal, begin_offset, end, end_length, end_or_equal,
+                                  end_offset, limit, target_bytes, mode, iteration, snapshot, reverse);
     if (!tr || !handles_are_bytes(begin, begin_length) ||
         !handles_are_bytes(end, end_length))
         return misuse();
@@ -151,6 +194,9 @@ FDBFuture *fdb_transaction_get_range(FDBTransaction *tr, uint8_t const *begin, i
 FDBFuture *fdb_transaction_get_estimated_range_size_bytes(FDBTransaction *tr, uint8_t const *begin,
                                                           int begin_length, uint8_t const *end,
                                                           int end_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_estimated_range_size_bytes(tr, begin, begin_length, end, end_length);
     if (!tr || !handles_are_bytes(begin, begin_length) ||
         !handles_are_bytes(end, end_length))
         return misuse();
@@ -190,6 +236,9 @@ static FDBFuture *get_split_points(FDBTransaction *tr, const uint8_t *begin, int
 FDBFuture *fdb_transaction_get_range_split_points(FDBTransaction *tr, uint8_t const *begin,
                                                   int begin_length, uint8_t const *end,
                                                   int end_length, int64_t chunk_size) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_range_split_points(tr, begin, begin_length, end, end_length, chunk_size);
     return get_split_points(tr, begin, begin_length, end, end_length, chunk_size,
                             -1);
 }
@@ -197,11 +246,18 @@ FDBFuture *fdb_transaction_get_range_split_points(FDBTransaction *tr, uint8_t co
 FDBFuture *fdb_transaction_get_range_split_points_with_limit(
         FDBTransaction *tr, uint8_t const *begin, int begin_length, uint8_t const *end,
         int end_length, int64_t chunk_size, int limit) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_range_split_points_with_limit(tr, begin, begin_length, end, end_length, chunk_size,
+                                                          limit);
     return get_split_points(tr, begin, begin_length, end, end_length, chunk_size,
                             limit);
 }
 
 FDBFuture *fdb_transaction_get_approximate_size(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_approximate_size(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_INT64);
@@ -214,6 +270,9 @@ FDBFuture *fdb_transaction_get_approximate_size(FDBTransaction *tr) {
 
 /* Nothing is throttled here. */
 FDBFuture *fdb_transaction_get_tag_throttled_duration(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_tag_throttled_duration(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_DOUBLE);
@@ -225,6 +284,9 @@ FDBFuture *fdb_transaction_get_tag_throttled_duration(FDBTransaction *tr) {
 
 /* Nothing is charged for here. */
 FDBFuture *fdb_transaction_get_total_cost(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_total_cost(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_ready(FUTURE_INT64);
@@ -249,6 +311,11 @@ static bool can_write(FDBTransaction *tr, const void *first, int first_length, c
 
 void fdb_transaction_set(FDBTransaction *tr, uint8_t const *key, int key_length,
                          uint8_t const *value, int value_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->set(tr, key, key_length, value, value_length);
+        return;
+    }
     if (can_write(tr, key, key_length, value, value_length))
         transaction_set(handles_transaction(tr), handles_bytes(key, key_length),
                         handles_bytes(value, value_length));
@@ -257,18 +324,33 @@ void fdb_transaction_set(FDBTransaction *tr, uint8_t const *key, int key_length,
 void fdb_transaction_atomic_op(FDBTransaction *tr, uint8_t const *key, int key_length,
                                uint8_t const *param, int param_length,
                                FDBMutationType operation_type) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->atomic_op(tr, key, key_length, param, param_length, operation_type);
+        return;
+    }
     if (can_write(tr, key, key_length, param, param_length))
         transaction_atomic_op(handles_transaction(tr), handles_bytes(key, key_length),
                               handles_bytes(param, param_length), (int)operation_type);
 }
 
 void fdb_transaction_clear(FDBTransaction *tr, uint8_t const *key, int key_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->clear(tr, key, key_length);
+        return;
+    }
     if (can_write(tr, key, key_length, NULL, 0))
         transaction_clear(handles_transaction(tr), handles_bytes(key, key_length));
 }
 
 void fdb_transaction_clear_range(FDBTransaction *tr, uint8_t const *begin, int begin_length,
                                  uint8_t const *end, int end_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign) {
+        foreign->clear_range(tr, begin, begin_length, end, end_length);
+        return;
+    }
     if (can_write(tr, begin, begin_length, end, end_length))
         transaction_clear_range(handles_transaction(tr), handles_bytes(begin, begin_length),
                                 handles_bytes(end, end_length));
@@ -277,6 +359,9 @@ void fdb_transaction_clear_range(FDBTransaction *tr, uint8_t const *begin, int b
 fdb_error_t fdb_transaction_add_conflict_range(FDBTransaction *tr, uint8_t const *begin,
                                                int begin_length, uint8_t const *end, int end_length,
                                                FDBConflictRangeType type) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->add_conflict_range(tr, begin, begin_length, end, end_length, type);
     if (!tr || !handles_are_bytes(begin, begin_length) ||
         !handles_are_bytes(end, end_length))
         return ERROR_CLIENT_INVALID_OPERATION;
@@ -288,28 +373,37 @@ fdb_error_t fdb_transaction_add_conflict_range(FDBTransaction *tr, uint8_t const
 /* ---- What is answered later ---- */
 
 FDBFuture *fdb_transaction_commit(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->commit(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_pending(FUTURE_NOTHING, handles_transaction(tr));
     if (!future)
         return future_out_of_memory();
-    future->commits = true;
+    future->tail.pending.driver = &future_commit_driver;
     transaction_commit(handles_transaction(tr), future_completion(future));
     return future;
 }
 
 FDBFuture *fdb_transaction_get_versionstamp(FDBTransaction *tr) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_versionstamp(tr);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_pending(FUTURE_KEY, handles_transaction(tr));
     if (!future)
         return future_out_of_memory();
-    future->commits = true;
+    future->tail.pending.driver = &future_commit_driver;
     transaction_get_versionstamp(handles_transaction(tr), future_versionstamp_completion(future));
     return future;
 }
 
 FDBFuture *fdb_transaction_watch(FDBTransaction *tr, uint8_t const *key, int key_length) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->watch(tr, key, key_length);
     if (!tr || !handles_are_bytes(key, key_length))
         return misuse();
     FDBFuture *future = future_create_pending(FUTURE_NOTHING, handles_transaction(tr));
@@ -321,6 +415,9 @@ FDBFuture *fdb_transaction_watch(FDBTransaction *tr, uint8_t const *key, int key
 }
 
 FDBFuture *fdb_transaction_on_error(FDBTransaction *tr, fdb_error_t error) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->on_error(tr, error);
     if (!tr)
         return misuse();
     FDBFuture *future = future_create_pending(FUTURE_NOTHING, handles_transaction(tr));
@@ -331,6 +428,9 @@ FDBFuture *fdb_transaction_on_error(FDBTransaction *tr, fdb_error_t error) {
 }
 
 fdb_error_t fdb_transaction_get_committed_version(FDBTransaction *tr, int64_t *out_version) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign)
+        return foreign->get_committed_version(tr, out_version);
     if (!tr || !out_version)
         return ERROR_CLIENT_INVALID_OPERATION;
     return transaction_get_committed_version(handles_transaction(tr), out_version);

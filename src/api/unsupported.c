@@ -2,13 +2,15 @@
 /*
  * What an embedded database cannot mean: tenants, blob granules, mapped ranges, the care of a
  * cluster's machines. Bindings look these functions up when they are loaded, so all exist; each
- * answers at once with UNSUPPORTED_OPERATION, touches no output and reads none of its arguments.
+ * answers at once with UNSUPPORTED_OPERATION, touches no output and reads none of its arguments;
+ * only what belongs to somebody else (api/foreign.h) is handed on.
  *
  * A tenant can be opened, as many programs do before they know whether they will use it; its
  * transactions are real transactions on a database that answers everything with TENANTS_DISABLED.
  *
  * An FDBResult is a future that is born ready and holds an error. Threads: any.
  */
+#include "api/foreign.h"
 #include "api/handles.h"
 
 #include "api/api_version.h"
@@ -196,12 +198,20 @@ FDBFuture *fdb_transaction_get_mapped_range(FDBTransaction *tr, uint8_t const *b
                                             uint8_t const *mapper, int mapper_length, int limit,
                                             int target_bytes, FDBStreamingMode mode, int iteration,
                                             fdb_bool_t snapshot, fdb_bool_t reverse) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign && foreign->get_mapped_range)
+        return foreign->get_mapped_range(tr, begin, begin_length, begin_or_equal, begin_offset, end, end_length,
+                                         end_or_equal, end_offset, mapper, mapper_length, limit, target_bytes, mode,
+                                         iteration, snapshot, reverse);
     return unsupported();
 }
 
 FDBFuture *fdb_transaction_get_blob_granule_ranges(FDBTransaction *tr, uint8_t const *begin,
                                                    int begin_length, uint8_t const *end,
                                                    int end_length, int range_limit) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign && foreign->get_blob_granule_ranges)
+        return foreign->get_blob_granule_ranges(tr, begin, begin_length, end, end_length, range_limit);
     return unsupported();
 }
 
@@ -209,6 +219,9 @@ FDBFuture *fdb_transaction_summarize_blob_granules(FDBTransaction *tr, uint8_t c
                                                    int begin_length, uint8_t const *end,
                                                    int end_length, int64_t summary_version,
                                                    int range_limit) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign && foreign->summarize_blob_granules)
+        return foreign->summarize_blob_granules(tr, begin, begin_length, end, end_length, summary_version, range_limit);
     return unsupported();
 }
 
@@ -217,6 +230,10 @@ FDBFuture *fdb_transaction_read_blob_granules_description(FDBTransaction *tr, ui
                                                           int end_length, int64_t begin_version,
                                                           int64_t read_version,
                                                           int64_t *read_version_out) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign && foreign->read_blob_granules_description)
+        return foreign->read_blob_granules_description(tr, begin, begin_length, end, end_length, begin_version,
+                                                       read_version, read_version_out);
     return unsupported();
 }
 
@@ -224,6 +241,10 @@ FDBResult *fdb_transaction_read_blob_granules(FDBTransaction *tr, uint8_t const 
                                               int begin_length, uint8_t const *end, int end_length,
                                               int64_t begin_version, int64_t read_version,
                                               FDBReadBlobGranuleContext context) {
+    const struct foreign_transaction_methods *foreign = foreign_transaction(tr);
+    if (foreign && foreign->read_blob_granules)
+        return foreign->read_blob_granules(tr, begin, begin_length, end, end_length, begin_version, read_version,
+                                           context);
     return unsupported_result();
 }
 
@@ -243,22 +264,34 @@ FDBResult *fdb_readbg_parse_delta_file(const uint8_t *file_data, int file_length
 
 fdb_error_t fdb_future_get_mappedkeyvalue_array(FDBFuture *future, FDBMappedKeyValue const **out_kv,
                                                 int *out_count, fdb_bool_t *out_more) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->get_mappedkeyvalue_array(future, out_kv, out_count, out_more);
     return why(future, out_kv);
 }
 
 fdb_error_t fdb_future_get_keyrange_array(FDBFuture *future, FDBKeyRange const **out_ranges,
                                           int *out_count) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->get_keyrange_array(future, out_ranges, out_count);
     return why(future, out_ranges);
 }
 
 fdb_error_t fdb_future_get_granule_summary_array(FDBFuture *future,
                                                  FDBGranuleSummary const **out_summaries,
                                                  int *out_count) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->get_granule_summary_array(future, out_summaries, out_count);
     return why(future, out_summaries);
 }
 
 fdb_error_t fdb_future_readbg_get_descriptions(FDBFuture *future, FDBBGFileDescription **out,
                                                int *desc_count) {
+    const struct foreign_future_methods *foreign = foreign_future(future);
+    if (foreign)
+        return foreign->readbg_get_descriptions(future, out, desc_count);
     return why(future, out);
 }
 
@@ -274,5 +307,5 @@ fdb_error_t fdb_result_get_bg_mutations_array(FDBResult *result,
 
 void fdb_result_destroy(FDBResult *result) {
     if (result)
-        future_discard((FDBFuture *)(void *)result);
+        future_release((FDBFuture *)(void *)result);
 }

@@ -36,6 +36,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/fork.h"
+
 /* ---- Errors and injected faults ---- */
 
 static _Thread_local char last_error[512];
@@ -144,6 +146,7 @@ fdb_error_t os_file_open(const char *path, bool create, struct os_file *file) {
 fdb_error_t os_file_close(struct os_file *file) {
     int descriptor = file->descriptor;
     file->descriptor = -1;
+    os_fork_release(descriptor);
     /* After EINTR the descriptor is gone all the same; closing again could hit another's. */
     if (close(descriptor) != 0 && errno != EINTR)
         return fail("close", "file");
@@ -246,8 +249,10 @@ fdb_error_t os_file_lock(struct os_file *file) {
     do {
         result = flock(file->descriptor, LOCK_EX | LOCK_NB);
     } while (result != 0 && errno == EINTR);
-    if (result == 0)
+    if (result == 0) {
+        os_fork_guard(file->descriptor); /* the lock would live as long as a child does */
         return ERROR_SUCCESS;
+    }
     if (errno != EWOULDBLOCK)
         return fail_file("lock", file);
     fail_file("lock", file);

@@ -32,6 +32,7 @@
 #include <stddef.h>
 
 #include "os/clock.h"
+#include "os/fork.h"
 #include "os/thread.h"
 
 static os_mutex mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -47,8 +48,20 @@ static bool stopping;
 static bool running;
 static _Thread_local bool inside;
 
+/* A child begins with nothing posted and nobody running: what its parent posted is not its own. */
+static void begin_anew(void) {
+    os_mutex_init(&mutex);
+    os_condition_init(&wake);
+    first_task = NULL;
+    last_next = &first_task;
+    root = NULL;
+    timer_count = 0;
+    sleeping = stopping = running = inside = false;
+}
+
 static void initialise(void) {
     os_condition_init(&wake);
+    os_fork_on_child(begin_anew);
 }
 
 static void lock(void) {

@@ -26,7 +26,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
+
+#include "os/fork.h"
 
 #include "util/memory.h"
 
@@ -137,7 +140,16 @@ static void return_number(void *unused) {
     os_mutex_unlock(&numbers_mutex);
 }
 
+/* A child has one thread, which keeps its number. */
+static void forget_other_numbers(void) {
+    os_mutex_init(&numbers_mutex);
+    memset(numbers_taken, 0, sizeof numbers_taken);
+    if (own_number && own_number <= NUMBER_WORDS * 64)
+        numbers_taken[(own_number - 1) / 64] |= UINT64_C(1) << ((own_number - 1) % 64);
+}
+
 static void create_number_key(void) {
+    os_fork_on_child(forget_other_numbers);
     must(pthread_key_create(&number_key, return_number));
 }
 

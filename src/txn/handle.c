@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "os/fork.h"
 #include "txn/state.h"
 #include "util/memory.h"
 
@@ -40,6 +41,7 @@ fdb_error_t database_handle_create(struct database *database, int api_version,
     atomic_init(&handle->references, 1);
     handle->database = database;
     handle->api_version = api_version;
+    handle->generation = os_fork_generation;
     atomic_init(&handle->watches_max, WATCHES_MAX_DEFAULT);
     options_defaults(&handle->defaults, api_version);
     handle->cluster_file_path = copy_text(cluster_file_path);
@@ -52,11 +54,17 @@ fdb_error_t database_handle_create(struct database *database, int api_version,
     return 0;
 }
 
+bool database_handle_is_forked(const struct database_handle *handle) {
+    return handle->generation != os_fork_generation;
+}
+
 void database_handle_retain(struct database_handle *handle) {
     atomic_fetch_add_explicit(&handle->references, 1, memory_order_relaxed);
 }
 
 void database_handle_release(struct database_handle *handle) {
+    if (database_handle_is_forked(handle))
+        return;
     if (atomic_fetch_sub_explicit(&handle->references, 1, memory_order_acq_rel) != 1)
         return;
     database_close(handle->database);

@@ -140,6 +140,7 @@ static bool is_retryable(fdb_error_t error) {
     case ERROR_TAG_THROTTLED:
     case ERROR_BLOB_GRANULE_REQUEST_FAILED:
     case ERROR_PROXY_TAG_THROTTLED:
+    case ERROR_OWNER_SILENT:
         return true;
     default:
         return lacks_resources(error) || has_old_version(error);

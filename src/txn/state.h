@@ -47,6 +47,7 @@ struct database_handle {
     _Atomic long references;
     struct database *database;
     int api_version;
+    unsigned generation; /* of forks */
     os_mutex lock;
     struct transaction_options defaults; /* under lock */
     _Atomic int watches_max;
@@ -139,6 +140,7 @@ struct conflict_report {
 };
 
 struct transaction {
+    struct transaction_head head; /* first: api/foreign.h looks for it there */
     os_mutex lock;
     _Atomic long references;
     struct database_handle *handle;

@@ -29,6 +29,7 @@
 #include <assert.h>
 
 #include "os/clock.h"
+#include "os/fork.h"
 #include "txn/state.h"
 #include "util/memory.h"
 
@@ -201,6 +202,7 @@ fdb_error_t transaction_create(struct database_handle *handle, struct transactio
     struct transaction *transaction = memory_allocate_zeroed(sizeof *transaction);
     if (!transaction)
         return ERROR_LARGE_ALLOC_FAILED;
+    transaction->head.generation = os_fork_generation;
     os_mutex_init(&transaction->lock);
     atomic_init(&transaction->references, 1);
     database_handle_retain(handle);

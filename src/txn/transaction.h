@@ -13,6 +13,16 @@
 
 struct transaction;
 
+/*
+ * How every transaction begins, ours or not: who answers for it (NULL: the functions below; api/foreign.h knows the others), and the fork
+ * generation of its birth.
+ */
+struct foreign_transaction_methods;
+struct transaction_head {
+    const struct foreign_transaction_methods *foreign;
+    unsigned generation;
+};
+
 struct key_selector {
     struct bytes key;
     bool or_equal;
@@ -45,7 +55,8 @@ struct database_handle;
 fdb_error_t database_handle_create(struct database *database, int api_version, const char *cluster_file_path,
                                    const char *connection_string, struct database_handle **handle);
 void database_handle_retain(struct database_handle *handle);
-void database_handle_release(struct database_handle *handle); /* the last one closes the database */
+void database_handle_release(struct database_handle *handle); /* the last one closes the database; nothing in a forked child */
+bool database_handle_is_forked(const struct database_handle *handle); /* it belongs to a parent process: use it for nothing */
 struct database *database_handle_database(struct database_handle *handle);
 
 /* fdb_database_set_option: INVALID_OPTION, INVALID_OPTION_VALUE, or success. */

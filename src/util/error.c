@@ -43,6 +43,7 @@ static int retryable_not_committed(fdb_error_t code) {
     case ERROR_TAG_THROTTLED:
     case ERROR_PROXY_TAG_THROTTLED:
     case ERROR_TRANSACTION_REJECTED_RANGE_LOCKED:
+    case ERROR_OWNER_SILENT:
         return 1;
     default:
         return 0;
