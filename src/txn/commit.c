@@ -320,9 +320,8 @@ static void keep_report(struct transaction *transaction, const struct commit_req
  * Ends everything that waited for the commit. The order of `ended` is turned round when it is
  * worked off.
  */
-static void end_commit(struct transaction *transaction, struct completion *completion,
-                       fdb_error_t error,
-                       fdb_error_t stamp_error, struct ended *ended) {
+void commit_end(struct transaction *transaction, struct completion *completion, fdb_error_t error,
+                fdb_error_t stamp_error, struct ended *ended) {
     if (completion)
         pending_end(transaction, completion, error, ended);
     end_stamps(transaction, stamp_error, ended);
@@ -360,7 +359,7 @@ static void complete(struct commit_request *request, fdb_error_t error) {
         } else if (error == ERROR_NOT_COMMITTED) {
             keep_report(transaction, request);
         }
-        end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION : 0,
+        commit_end(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION : 0,
                    &ended);
         os_mutex_unlock(&transaction->lock);
         if (!error)
@@ -395,7 +394,7 @@ void transaction_commit(struct transaction *transaction, struct completion *comp
     }
     if (!error)
         transaction->committed_version = -1;
-    end_commit(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION
+    commit_end(transaction, completion, error, error ? ERROR_TRANSACTION_INVALID_VERSION
                : ERROR_NO_COMMIT_VERSION, &ended);
     os_mutex_unlock(&transaction->lock);
     if (!error)

@@ -67,8 +67,17 @@ void database_handle_release(struct database_handle *handle) {
         return;
     if (atomic_fetch_sub_explicit(&handle->references, 1, memory_order_acq_rel) != 1)
         return;
-    database_close(handle->database);
+    if (handle->release)
+        handle->release(handle->release_context);
+    else
+        database_close(handle->database);
     free_handle(handle);
+}
+
+void database_handle_set_release(struct database_handle *handle, void (*release)(void *context),
+                                 void *context) {
+    handle->release = release;
+    handle->release_context = context;
 }
 
 struct database *database_handle_database(struct database_handle *handle) {

@@ -48,6 +48,8 @@ struct database_handle {
     struct database *database;
     int api_version;
     unsigned generation; /* of forks */
+    void (*release)(void *context); /* instead of closing the database; or NULL */
+    void *release_context;
     os_mutex lock;
     struct transaction_options defaults; /* under lock */
     _Atomic int watches_max;
@@ -183,6 +185,9 @@ struct transaction {
     struct completion *pending;     /* commit, versionstamp, on_error; newest first */
     struct completion *retry;       /* the on_error that waits for its backoff, also in `pending` */
     struct pending_watch *watches;
+    uint64_t round; /* how often it began anew */
+    bool proxy_commits; /* a proxy: the twin has its commit */
+    struct completion *proxy_watches; /* a proxy: those not answered */
     struct conflict_report *report;
     uint8_t stamp[10];
     bool stamp_known;
@@ -192,7 +197,8 @@ struct transaction {
 };
 
 enum completion_kind { COMPLETION_NONE, COMPLETION_COMMIT, COMPLETION_STAMP, COMPLETION_RETRY,
-                      COMPLETION_WATCH };
+                      COMPLETION_WATCH, COMPLETION_PROXY, COMPLETION_PROXY_WAITING,
+                      COMPLETION_PROXY_SET };
 
 /* Completions to be ended once the lock is given back. */
 struct ended {
@@ -235,6 +241,8 @@ fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes beg
                                struct bytes end);
 
 /* commit.c */
+void commit_end(struct transaction *transaction, struct completion *completion, fdb_error_t error,
+                fdb_error_t stamp_error, struct ended *ended);
 fdb_error_t commit_flush(struct transaction *transaction, struct key_range range);
 fdb_error_t commit_stamp_range(struct transaction *transaction, struct bytes key,
                                struct arena *arena,
@@ -253,6 +261,9 @@ void watches_end(struct transaction *transaction, fdb_error_t error, struct ende
 void watches_make_ready(struct transaction *transaction);
 void watches_hand_over(struct transaction *transaction); /* REQUIRES: the lock is not held */
 bool watch_cancel(struct transaction *transaction, struct completion *completion);
+
+/* proxy.c */
+void proxy_watch_unlink(struct transaction *transaction, struct completion *completion);
 
 /* retry.c */
 void timeout_apply(struct transaction *transaction, struct ended *ended);

@@ -110,6 +110,13 @@ bool transaction_cancel_completion(struct completion *completion) {
     }
     if (completion->kind == COMPLETION_WATCH)
         return watch_cancel(transaction, completion); /* gives the lock back */
+    if (completion->kind == COMPLETION_PROXY_WAITING || completion->kind == COMPLETION_PROXY_SET) {
+        proxy_watch_unlink(transaction, completion);
+        completion_collect(completion, ERROR_OPERATION_CANCELLED, &ended);
+        os_mutex_unlock(&transaction->lock);
+        finish_all(&ended);
+        return true;
+    }
     if (completion->kind == COMPLETION_RETRY) {
         bool waiting = transaction->retry == completion;
         pending_end(transaction, completion, ERROR_OPERATION_CANCELLED, &ended);
@@ -173,7 +180,7 @@ void transaction_cancel(struct transaction *transaction) {
     struct ended ended = {0};
     os_mutex_lock(&transaction->lock);
     transaction_fail(transaction, ERROR_TRANSACTION_CANCELLED, &ended);
-    if (!transaction->attempt)
+    if (!transaction->attempt && !transaction->proxy_commits)
         watches_end(transaction, ERROR_TRANSACTION_CANCELLED, &ended);
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
@@ -198,10 +205,13 @@ static void start_over(struct transaction *transaction) {
     transaction->backoff_seconds = BACKOFF_FIRST_MS / 1000.0;
 }
 
-fdb_error_t transaction_create(struct database_handle *handle, struct transaction **result) {
-    struct transaction *transaction = memory_allocate_zeroed(sizeof *transaction);
+fdb_error_t transaction_create_proxy(struct database_handle *handle,
+                                     const struct foreign_transaction_methods *foreign,
+                                     size_t extra_bytes, struct transaction **result) {
+    struct transaction *transaction = memory_allocate_zeroed(sizeof *transaction + extra_bytes);
     if (!transaction)
         return ERROR_LARGE_ALLOC_FAILED;
+    transaction->head.foreign = foreign;
     transaction->head.generation = os_fork_generation;
     os_mutex_init(&transaction->lock);
     atomic_init(&transaction->references, 1);
@@ -222,6 +232,10 @@ fdb_error_t transaction_create(struct database_handle *handle, struct transactio
     }
     *result = transaction;
     return 0;
+}
+
+fdb_error_t transaction_create(struct database_handle *handle, struct transaction **result) {
+    return transaction_create_proxy(handle, NULL, 0, result);
 }
 
 /* The commit in flight goes on with the memory it was built in; the transaction starts with new. */
@@ -252,6 +266,8 @@ void transaction_clear_state(struct transaction *transaction, struct ended *ende
     pending_end_all(transaction, ERROR_TRANSACTION_CANCELLED, ended);
     watches_end(transaction, ERROR_TRANSACTION_CANCELLED, ended);
     orphan_attempt(transaction);
+    transaction->round++;
+    transaction->proxy_commits = false;
     forget_data(transaction);
     arena_reset(&transaction->arena);
     arena_reset(&transaction->read_arena);

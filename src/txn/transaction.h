@@ -62,6 +62,9 @@ struct database *database_handle_database(struct database_handle *handle);
 /* fdb_database_set_option: INVALID_OPTION, INVALID_OPTION_VALUE, or success. */
 fdb_error_t database_handle_set_option(struct database_handle *handle, int option, const uint8_t *value, int length);
 
+/* The last release calls this instead of closing the database, which then outlives the handle. Before the handle is used. */
+void database_handle_set_release(struct database_handle *handle, void (*release)(void *context), void *context);
+
 /* Keeps the handle alive. */
 fdb_error_t transaction_create(struct database_handle *handle, struct transaction **transaction);
 
@@ -141,5 +144,51 @@ fdb_error_t transaction_get_addresses_for_key(struct transaction *transaction, s
 void transaction_on_error(struct transaction *transaction, fdb_error_t error, struct completion *completion);
 void transaction_reset(struct transaction *transaction);
 void transaction_cancel(struct transaction *transaction);
+
+/* --- Transactions whose data another process has: proxy.c --- */
+
+/*
+ * A transaction that is answered for by `foreign`, with `extra_bytes` of zeroes behind it for that one's own use. Of the functions above, those that
+ * touch no data work as ever: options, cancel, reset, on_error, versionstamps, committed version, completions, and adding a conflict range, which checks it.
+ */
+fdb_error_t transaction_create_proxy(struct database_handle *handle, const struct foreign_transaction_methods *foreign, size_t extra_bytes,
+                                     struct transaction **transaction);
+void *transaction_extra(struct transaction *transaction);
+
+enum proxy_call {
+    PROXY_READ,  /* not during or after a commit */
+    PROXY_ASIDE, /* also then: read version, special keys */
+    PROXY_SIZE,  /* whatever state the transaction is in, but for a kept error */
+};
+
+/*
+ * Admit a call: an error at once, or the completion is pending and will be ended by a cancel, reset or timeout like any other, or claimed for its
+ * answer. *round says how often the transaction had begun anew by then.
+ */
+fdb_error_t transaction_proxy_begin(struct transaction *transaction, enum proxy_call call, struct completion *completion, uint64_t *round);
+fdb_error_t transaction_proxy_commit(struct transaction *transaction, struct completion *completion, uint64_t *round);
+fdb_error_t transaction_proxy_watch(struct transaction *transaction, struct completion *completion, uint64_t *round);
+
+/* The like for what returns nothing; false: refused, and kept for the next call that answers. */
+bool transaction_proxy_write(struct transaction *transaction, uint64_t *round);
+uint64_t transaction_proxy_round(struct transaction *transaction);
+
+/* The answer is there: true, the caller now answers whoever waits; false, it was ended before. Not for commits. */
+bool transaction_proxy_claim(struct completion *completion);
+
+struct proxy_commit {
+    int64_t version; /* -1: nothing was written */
+    uint8_t stamp[10];
+    bool stamped;
+    bool refused; /* for an error of an earlier call: the commit did not even begin */
+};
+
+/* The answer to a commit of that round, *result to be looked at on success or where refused; ends the completion and what else waited. */
+void transaction_proxy_committed(struct transaction *transaction, struct completion *completion, uint64_t round, fdb_error_t error,
+                                 const struct proxy_commit *result);
+
+/* The twin's side: what its last commit came to; the error it keeps for its next call. */
+void transaction_commit_result(struct transaction *transaction, struct proxy_commit *result);
+fdb_error_t transaction_deferred_error(struct transaction *transaction);
 
 #endif

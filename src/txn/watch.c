@@ -187,6 +187,13 @@ void watches_end(struct transaction *transaction, fdb_error_t error, struct ende
         answer(watch, error, ended);
         bury(transaction, watch, ended);
     }
+    for (struct completion *at = transaction->proxy_watches, *next; at; at = next) {
+        next = at->next;
+        if (at->kind != COMPLETION_PROXY_WAITING)
+            continue;
+        proxy_watch_unlink(transaction, at);
+        completion_collect(at, error, ended);
+    }
 }
 
 /* --- After it --- */
@@ -196,6 +203,8 @@ void watches_make_ready(struct transaction *transaction) {
         if (watch->state == WATCH_WAITING)
             watch->state = WATCH_READY;
     }
+    for (struct completion *at = transaction->proxy_watches; at; at = at->next)
+        at->kind = COMPLETION_PROXY_SET;
 }
 
 /*
