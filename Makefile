@@ -80,8 +80,9 @@ $(BUILD)/recipes/%.o: recipes/%.c Makefile | $(DEPENDENCIES)
 $(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so.0 -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/keel' \
 	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -ljansson -lm -lpthread
+	@ln -sf $(@F) $@.0
 
 # --- Programs on top of the public API: linked as a user would link them ---
 
@@ -264,16 +265,22 @@ bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits
 bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)
 	@for name in $(RECIPE_BENCH_NAMES); do $(BUILD)/bin/bench-recipe-$$name $(or $(SIZE),1000000) || exit 1; done
 
+LIBDIR ?= $(PREFIX)/lib
 .PHONY: install
-install: $(LIB) $(KEEL_LIB) ## the libraries and their headers under PREFIX (DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb $(DESTDIR)$(PREFIX)/include/keel
-	install -m 755 $(LIB) $(KEEL_LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/foundationdb/*.h $(DESTDIR)$(PREFIX)/include/foundationdb/
-	install -m 644 include/keel/*.h $(DESTDIR)$(PREFIX)/include/keel/
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: keel\nDescription: tuple, subspace and directory layers for the fdb_c API\nVersion: 0.1\nRequires: foundationdb-client\nLibs: -L$${libdir} -lkeel\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/keel.pc
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: foundationdb-client\nDescription: Keel, an embedded database behind the fdb_c API\nVersion: 7.4.0\nLibs: -L$${libdir} -lfdb_c\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/foundationdb-client.pc
+install: all ## the command, the libraries and their headers under PREFIX (DESTDIR, LIBDIR); SHADOW=1: also in the place of an official libfdb_c
+	@tools/install.sh $(BUILD) '$(DESTDIR)' $(PREFIX) $(LIBDIR) $(if $(SHADOW),shadow)
+
+VERSION := $(shell sed -nE 's/^\#define KEEL_VERSION "(.*)"$$/\1/p' include/keel/version.h)
+.PHONY: dist
+dist: ## build/keel-VERSION.tar.gz, what git has committed
+	@mkdir -p $(BUILD)
+	git archive --prefix=keel-$(VERSION)/ -o $(BUILD)/keel-$(VERSION).tar.gz HEAD
+
+DEB = $(BUILD)/keel_$(VERSION)_$(shell dpkg --print-architecture).deb
+.PHONY: deb
+deb: $(DEB) ## the Debian package
+$(DEB): all $(wildcard docs/*) tools/install.sh tools/make_deb.sh
+	@tools/make_deb.sh $(BUILD)
 
 .PHONY: clean
 clean: ## removes build/
