@@ -193,7 +193,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
-	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' \
+	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
 	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
@@ -281,6 +281,11 @@ DEB = $(BUILD)/keel_$(VERSION)_$(shell dpkg --print-architecture).deb
 deb: $(DEB) ## the Debian package
 $(DEB): all $(wildcard docs/*) tools/install.sh tools/make_deb.sh
 	@tools/make_deb.sh $(BUILD)
+
+REFERENCE_HEADERS = include/foundationdb/fdb_c.h $(wildcard include/keel/*.h)
+.PHONY: reference
+reference: ## the API reference, made from the headers: build/reference/index.md
+	@tools/make_reference.py $(BUILD)/reference $(REFERENCE_HEADERS)
 
 .PHONY: clean
 clean: ## removes build/
