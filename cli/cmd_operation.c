@@ -8,23 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-static const char STATUS_HELP[] =
-    "Shows the version, how much is read and written, how long that takes, conflicts, and where the bytes are: the window (the last seconds, in\n"
-    "memory), the log (commits that may not be in the base yet) and the base (everything else). Rates are taken over --interval seconds (1); 0 shows\n"
-    "totals since the database was opened alone. With --json the whole status document of the database, as \\xff\\xff/status/json has it, with \"rates\".\n"
-    "\n"
-    "    $ keel my.db status --interval 0\n"
-    "    …\n"
-    "    $ keel my.db status --interval 0.1 --json\n"
-    "    {…\"keel\"…}\n";
-
-static const char TOP_HELP[] =
-    "The figures of status, taken again every --interval seconds (1), until Ctrl-C or --count of them. On a terminal the screen is drawn anew;\n"
-    "elsewhere each is a line, with --json an object.\n"
-    "\n"
-    "    $ keel my.db top --count 2 --interval 0.1\n"
-    "    …\n";
-
 static const char BACKUP_HELP[] =
     "Writes every key and value of one state of the database into FILE, while others go on using it, or into a pipe (-). The file gets its name when it is\n"
     "complete and on the disk, never before. It is checksummed: --verify reads one and says whether it is whole. Keys under \\xff are not in it. --force\n"
@@ -69,45 +52,10 @@ static const char COPY_HELP[] =
     "    $ keel my.db copy --force --json copy.db\n"
     "    {…\"rows\":1…}\n";
 
-static const char CHECK_HELP[] =
-    "Verifies the files (log, base), reads every row, and holds the directories and the recipes in them against their rules. What is wrong is said with\n"
-    "file, offset or key; then the command ends with 4. Which structure a directory holds is known by its layer tag, or told by --as TYPE=PATH, which may be given\n"
-    "several times; keel check --types lists the types. A database that another process has open cannot have its files verified: --online reads rows,\n"
-    "directories and recipes through the database alone.\n"
-    "\n"
-    "    $ keel my.db set hello world\n"
-    "    …\n"
-    "    $ keel my.db check\n"
-    "    …\n"
-    "    $ keel my.db check --online --json\n"
-    "    {…}\n";
-
-static const char COMPACT_HELP[] =
-    "Writes the base anew without its free pages, which gives back to the disk what deleted rows took. Needs room for a second base while it\n"
-    "works, and nobody else may have the database open.\n"
-    "\n"
-    "    $ keel my.db set hello world\n"
-    "    …\n"
-    "    $ keel my.db compact\n"
-    "    …\n";
-
-static const char BENCH_HELP[] =
-    "Measures how fast this machine is, in a database of its own beside DB that is removed afterwards (with --memory in memory): gets, range rows, commits of\n"
-    "one client and of --clients (16), each for --seconds (1), and beside them the bare time of a sync of this disk, which no commit can beat. The keys of DB\n"
-    "are neither read nor written.\n"
-    "\n"
-    "    $ keel my.db bench --seconds 0.1\n"
-    "    …\n";
-
 const struct command operation_commands[] = {
-    {.name = "status", .arguments = "[--interval SECONDS]", .summary = "versions, rates, latencies, sizes", .help = STATUS_HELP, .run = command_status, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "top", .arguments = "[--count N] [--interval SECONDS]", .summary = "the same, live", .help = TOP_HELP, .run = command_top, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "backup", .arguments = "[--force | --verify] FILE|-", .summary = "one state of the database, into a file or a pipe", .help = BACKUP_HELP, .run = command_backup, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "restore", .arguments = "[--force | --merge] [--into KEY] FILE|-", .summary = "a backup, into a database", .help = RESTORE_HELP, .run = command_restore, .group = COMMAND_OPERATION},
     {.name = "copy", .arguments = "[--force | --merge] [--bounded] [--passes N] [SRC] DST", .summary = "all rows, into another database", .help = COPY_HELP, .run = command_copy, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "check", .arguments = "[--online] [--as TYPE=PATH]… [--types]", .summary = "whether files, directories and recipes are sound", .help = CHECK_HELP, .run = command_check, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "compact", .arguments = "", .summary = "gives free pages back to the disk", .help = COMPACT_HELP, .run = command_compact, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "bench", .arguments = "[--seconds N] [--clients N] [--memory]", .summary = "how fast this machine is", .help = BENCH_HELP, .run = command_bench, .group = COMMAND_OPERATION},
     {0},
 };
 
