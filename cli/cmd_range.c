@@ -132,8 +132,9 @@ static void tell_more(const struct session *session, const struct range *range, 
     keel_bytes next = keel_bytes_of(place->data, place->length);
     if (session->json) {
         output_json(json_pack("{s:b, s:o}", "more", 1, "next", output_json_bytes(names, next)));
-    } else if (session->many) {
-        puts("There are more rows: \"more\" shows them");
+    } else if (session->many && !session->quiet) {
+        fflush(stdout);
+        fputs("There are more rows: \"more\" shows them\n", stderr);
     } else if (!session->quiet) {
         struct buffer text = {0};
         text_word_from_bytes(names, next, &text);

@@ -297,9 +297,9 @@ const struct command shell_commands[] = {
      "A transaction is refused if one that committed since wrote where it has a read conflict range.\n"
      "Reading and writing add ranges by themselves. Without END the range is the one key.\n"
      "\n"
-     "    $ printf 'begin; get a; conflict write b; conflict' | keel --keep-going my.db\n"
-     "    read a\n"
-     "    write b\n",
+     "    $ printf 'begin; getrange a b; conflict write c; conflict; rollback' | keel my.db\n"
+     "    read a b\n"
+     "    write c\n",
      command_conflict, COMMAND_SHELL, false, false},
     {"help", "[COMMAND]", "Lists the commands, or explains one", "    $ keel help get\n    usage: keel DB get [--raw] KEY\n    …\n", command_help_, COMMAND_SHELL, false, false},
     {"exit", "", "Ends the shell; so do quit and Ctrl-D", "An open transaction is dropped.\n", command_exit, COMMAND_SHELL, false, false},

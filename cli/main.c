@@ -123,10 +123,10 @@ static int run(struct session *session, int argc, char **argv) {
         return command_help(NULL);
     if (argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0))
         return printf("keel %s\n", KEEL_COMMAND_VERSION) < 0;
-    if (argc > 1 && strcmp(argv[1], "help") == 0 && (argc > 2 ? command_find(argv[2]) != NULL || argc == 3 : true))
-        return command_help(argv[2]);
     if (argc == 3 && strcmp(argv[2], "--help") == 0 && command_find(argv[1]))
         return command_help(argv[1]);
+    if (argc > 1 && argc < 4 && strcmp(argv[1], "help") == 0)
+        return command_help(argv[2]);
     if (!take_options(session, argv, &at))
         return EXIT_USAGE;
     if (!argv[at])
