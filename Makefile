@@ -36,7 +36,7 @@ KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
 .DELETE_ON_ERROR:
 
 .PHONY: all
-all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
+all: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel ## build/lib/libfdb_c.so, build/lib/libkeel.so and the command build/bin/keel
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
@@ -202,6 +202,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points='env -u KEEL_ROUNDS $(BUILD)/bin/points' \
+	cli='tests/cli/run.py $(KEEL)' \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 GROWTH_MAX ?= 10000
@@ -209,7 +210,7 @@ TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
-	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL)
 
 .PHONY: test
 test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them

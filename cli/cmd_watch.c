@@ -6,8 +6,9 @@
  * moment since; so when it fires the value is read again, in the transaction that sets the next watch: no change between two is lost, though
  * several may be seen as one.
  *
- * Watches in the background are futures in a list; watches_poll looks at them before each prompt and after each command of a script. They end with the
- * shell.
+ * Watches in the background are futures in a list; watches_poll looks at them after each command. A watch fires a moment after the commit that changes
+ * the value: so the poll reads the value as well, and where it is another than the watch knows, waits for the firing that has to come. So a script
+ * sees the same every time. They end with the shell.
  */
 #include "core.h"
 
@@ -15,23 +16,17 @@
 
 enum { WATCHES_MAX = 100 };
 
-struct watch {
-    char *text; /* the key as it was typed */
-    FDBFuture *future;
-};
-
-static struct watch watches[WATCHES_MAX];
-static size_t watch_count;
-
 struct watch_context {
-    const char *text;
+    const char *text; /* the key as it was typed */
     struct buffer key, value;
     fdb_bool_t present;
     FDBFuture *future;
 };
 
-/* Reads and sets the watch; `future` outlives the commit. */
-static fdb_error_t in_watch(FDBTransaction *tr, void *pointer) {
+static struct watch_context watches[WATCHES_MAX]; /* whose texts are ours */
+static size_t watch_count;
+
+static fdb_error_t in_look(FDBTransaction *tr, void *pointer) {
     struct watch_context *context = pointer;
     fdb_error_t error = text_to_key(tr, context->text, &context->key);
     if (error)
@@ -46,6 +41,13 @@ static fdb_error_t in_watch(FDBTransaction *tr, void *pointer) {
     if (!error && context->present)
         buffer_append(&context->value, value, (size_t)length);
     fdb_future_destroy(future);
+    return error;
+}
+
+/* Reads and sets the watch; `future` outlives the commit. */
+static fdb_error_t in_watch(FDBTransaction *tr, void *pointer) {
+    struct watch_context *context = pointer;
+    fdb_error_t error = in_look(tr, context);
     if (error)
         return error;
     if (context->future)
@@ -77,41 +79,55 @@ static void free_context(struct watch_context *context) {
 
 /* ---- In the background ---- */
 
-void watches_free(void) {
-    while (watch_count > 0) {
-        watch_count--;
-        fdb_future_destroy(watches[watch_count].future);
-        free(watches[watch_count].text);
-    }
+static void free_watch(struct watch_context *watch) {
+    free((char *)(uintptr_t)watch->text);
+    free_context(watch);
 }
 
-static void tell_fired(struct session *session, struct watch *watch) {
-    struct watch_context context = {.text = watch->text};
+void watches_free(void) {
+    while (watch_count > 0)
+        free_watch(&watches[--watch_count]);
+}
+
+/* What is new, not what an open transaction sees. */
+static fdb_error_t look(struct session *session, struct watch_context *context) {
     FDBTransaction *current = session->current;
-    fdb_error_t error = fdb_future_get_error(watch->future);
-    session->current = NULL; /* what is new, not what an open transaction sees */
-    if (!error)
-        error = session_read(session, in_watch, &context);
+    session->current = NULL;
+    fdb_error_t error = session_read(session, in_look, context);
     session->current = current;
-    if (error)
-        report_error("watch", watch->text, error);
-    else
-        tell(session, &context);
-    free_context(&context);
+    return error;
+}
+
+/* True: it has fired, or failed, and was told about. */
+static bool poll_watch(struct session *session, struct watch_context *watch) {
+    struct watch_context now = {.text = watch->text};
+    bool ready = fdb_future_is_ready(watch->future);
+    fdb_error_t error = look(session, &now);
+    bool same = !error && now.present == watch->present && now.value.length == watch->value.length &&
+                (now.value.length == 0 || memcmp(now.value.data, watch->value.data, now.value.length) == 0);
+    if (ready || !same) {
+        if (!error)
+            error = session_wait(watch->future);
+        if (error)
+            report_error("watch", watch->text, error);
+        else
+            tell(session, &now);
+    }
+    free_context(&now);
+    return ready || !same;
 }
 
 void watches_poll(struct session *session) {
+    int64_t committed_version = session->committed_version;
     for (size_t i = 0; i < watch_count;) {
-        if (!fdb_future_is_ready(watches[i].future)) {
+        if (!poll_watch(session, &watches[i])) {
             i++;
             continue;
         }
-        struct watch fired = watches[i];
-        memmove(&watches[i], &watches[i + 1], (--watch_count - i) * sizeof fired);
-        tell_fired(session, &fired);
-        fdb_future_destroy(fired.future);
-        free(fired.text);
+        free_watch(&watches[i]);
+        memmove(&watches[i], &watches[i + 1], (--watch_count - i) * sizeof watches[0]);
     }
+    session->committed_version = committed_version;
 }
 
 static int watch_in_background(struct session *session, const char *text) {
@@ -122,11 +138,11 @@ static int watch_in_background(struct session *session, const char *text) {
         return report("watch: there are %d watches already", WATCHES_MAX);
     fdb_error_t error = session_write(session, in_watch, &context);
     int code = error ? report_error("watch", text, error) : EXIT_OK;
-    if (!error) {
-        watches[watch_count++] = (struct watch){strdup(text), context.future};
-        context.future = NULL;
-    }
-    free_context(&context);
+    context.text = error ? NULL : strdup(text);
+    if (context.text)
+        watches[watch_count++] = context;
+    else
+        free_context(&context);
     return code;
 }
 
@@ -157,9 +173,9 @@ int command_watch(struct session *session, int argc, char **argv) {
         return usage_error(command, argc < 2 ? "Which key?" : "One key at a time");
     if (count_text && !options_number("--count", count_text, 0, INT64_MAX, &count))
         return EXIT_USAGE;
+    if (session->current)
+        return report("watch: a transaction is open, and a watch would begin with its commit: commit or rollback first");
     if (background)
         return watch_in_background(session, argv[1]);
-    if (session->current)
-        return report("watch: a transaction is open, and a watch begins with its commit: commit first, or watch --background");
     return wait_for_changes(session, argv[1], count);
 }
