@@ -36,7 +36,7 @@ KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
 .DELETE_ON_ERROR:
 
 .PHONY: all
-all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
+all: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel ## build/lib/libfdb_c.so, build/lib/libkeel.so and the command build/bin/keel
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
@@ -80,8 +80,9 @@ $(BUILD)/recipes/%.o: recipes/%.c Makefile | $(DEPENDENCIES)
 $(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so.0 -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/keel' \
 	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -ljansson -lm -lpthread
+	@ln -sf $(@F) $@.0
 
 # --- Programs on top of the public API: linked as a user would link them ---
 
@@ -192,8 +193,8 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
-	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' \
-	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
+	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
+	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) docs/layers.md docs/practices.md' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
 	$(foreach name,$(EXAMPLE_NAMES),example-$(name)=$(BUILD)/bin/example-$(name)) \
@@ -201,6 +202,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points='env -u KEEL_ROUNDS $(BUILD)/bin/points' \
+	cli='tests/cli/run.py $(KEEL)' \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 GROWTH_MAX ?= 10000
@@ -208,7 +210,7 @@ TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
-	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL)
 
 .PHONY: test
 test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them
@@ -264,16 +266,27 @@ bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits
 bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)
 	@for name in $(RECIPE_BENCH_NAMES); do $(BUILD)/bin/bench-recipe-$$name $(or $(SIZE),1000000) || exit 1; done
 
+LIBDIR ?= $(PREFIX)/lib
 .PHONY: install
-install: $(LIB) $(KEEL_LIB) ## the libraries and their headers under PREFIX (DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb $(DESTDIR)$(PREFIX)/include/keel
-	install -m 755 $(LIB) $(KEEL_LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/foundationdb/*.h $(DESTDIR)$(PREFIX)/include/foundationdb/
-	install -m 644 include/keel/*.h $(DESTDIR)$(PREFIX)/include/keel/
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: keel\nDescription: tuple, subspace and directory layers for the fdb_c API\nVersion: 0.1\nRequires: foundationdb-client\nLibs: -L$${libdir} -lkeel\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/keel.pc
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: foundationdb-client\nDescription: Keel, an embedded database behind the fdb_c API\nVersion: 7.4.0\nLibs: -L$${libdir} -lfdb_c\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/foundationdb-client.pc
+install: all ## the command, the libraries and their headers under PREFIX (DESTDIR, LIBDIR); SHADOW=1: also in the place of an official libfdb_c
+	@tools/install.sh $(BUILD) '$(DESTDIR)' $(PREFIX) $(LIBDIR) $(if $(SHADOW),shadow)
+
+VERSION := $(shell sed -nE 's/^\#define KEEL_VERSION "(.*)"$$/\1/p' include/keel/version.h)
+.PHONY: dist
+dist: ## build/keel-VERSION.tar.gz, what git has committed
+	@mkdir -p $(BUILD)
+	git archive --prefix=keel-$(VERSION)/ -o $(BUILD)/keel-$(VERSION).tar.gz HEAD
+
+DEB = $(BUILD)/keel_$(VERSION)_$(shell dpkg --print-architecture).deb
+.PHONY: deb
+deb: $(DEB) ## the Debian package
+$(DEB): all $(wildcard docs/*) tools/install.sh tools/make_deb.sh
+	@tools/make_deb.sh $(BUILD)
+
+REFERENCE_HEADERS = include/foundationdb/fdb_c.h $(wildcard include/keel/*.h)
+.PHONY: reference
+reference: ## the API reference, made from the headers: build/reference/index.md
+	@tools/make_reference.py $(BUILD)/reference $(REFERENCE_HEADERS)
 
 .PHONY: clean
 clean: ## removes build/

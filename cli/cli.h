@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The files of the core share more: cli/core.h. */
+
 /* What the command ends with; scripts rely on it. */
 enum exit_code {
     EXIT_OK = 0,
@@ -39,7 +41,16 @@ struct session {
     bool interactive;        /* in the shell, on a terminal */
     bool assume_yes;         /* --yes: nothing is asked */
     bool quiet;              /* --quiet: no progress */
+    bool many;               /* commands come one after the other, from a terminal or a script: a transaction may span them */
+    bool keep_going;         /* --keep-going: a script goes on after an error */
+    bool must_exist;         /* the command only reads: a database that is not there is an error and not made */
+    double timeout_seconds;  /* --timeout, for every transaction; 0: none */
+    int64_t committed_version;   /* of the last session_write; -1: nothing was written, or its transaction is still open */
+    struct option_list *options; /* transaction options that every transaction of this session gets (session.c) */
 };
+
+/* Returned by session_write and session_read where the reason has been reported already; report_error says nothing about it then. */
+enum { ERROR_REPORTED = 100000 };
 
 /* Opens on first use. NULL after an error, which has been reported. */
 FDBDatabase *session_database(struct session *session);
@@ -64,22 +75,28 @@ struct command {
     const char *name;
     const char *arguments; /* "KEY VALUE", "[--limit N] BEGIN [END]" */
     const char *summary;   /* one line, no full stop */
-    const char *help;      /* paragraphs and examples; every example can be typed as it stands */
+    const char *help;      /* paragraphs and examples. An example is a line of four spaces, "$ " and a command as it is typed in bash, on
+                              a database my.db in the current directory; lines below it, indented alike, are what it prints ("…" in
+                              them stands for anything). tests/cli runs all of a help text one after the other, on a fresh my.db */
     command_function run;
     enum { COMMAND_DATA, COMMAND_STRUCTURE, COMMAND_RECIPE, COMMAND_BULK, COMMAND_OPERATION, COMMAND_SHELL } group;
     bool completes_directories; /* Tab completes directory paths in its arguments */
+    bool only_reads;            /* never makes a database: one that is not there is an error */
 };
 
 /* Each cmd_*.c defines one table, ended by a row without a name; commands.c lists them. */
 extern const struct command data_commands[], structure_commands[], recipe_commands[], bulk_commands[], operation_commands[], shell_commands[];
 
 const struct command *command_find(const char *name);
-/* Finds, runs, and turns an unknown name into EXIT_USAGE with the nearest names. */
+/*
+ * Finds, runs, and turns an unknown name into EXIT_USAGE with the nearest names. --help, --json, --yes and --quiet are taken out of the arguments
+ * (before a "--") and count for this command.
+ */
 int command_run(struct session *session, int argc, char **argv);
 
 /*
- * Options of a command: --name, --name=value, --name value, -n value; "--" ends them. Removes what it finds from argv, reports what is wrong
- * (unknown, missing value) with the command's usage and returns false then.
+ * Options of a command: --name, --name=value, --name value, -n value; "--" ends them. -7 is a number, not an option. Removes what it finds from argv,
+ * reports what is wrong (unknown, missing value) with the command's usage and returns false then. `specs` ends with a row without a name.
  */
 struct option_spec {
     const char *name;   /* "limit" for --limit */
@@ -122,8 +139,28 @@ void buffer_free(struct buffer *buffer);
  * False: *message (static or kept until the next call) says what is wrong and where.
  */
 bool text_to_bytes(FDBTransaction *tr, const char *text, struct buffer *bytes, const char **message);
-/* The same, refusing directory paths: for values. */
+/* The same for values, where a text that begins with / is no directory path but text. */
 bool text_to_value(const char *text, struct buffer *bytes, const char **message);
+
+/*
+ * For functions that run in a transaction: as text_to_bytes, but an error of the database comes back as it is, so that it is retried, and
+ * anything wrong with the text as ERROR_TEXT, for which report_error prints text_to_bytes' message and returns EXIT_USAGE.
+ */
+enum { ERROR_TEXT = 100001 };
+fdb_error_t text_to_key(FDBTransaction *tr, const char *text, struct buffer *key);
+
+/*
+ * Directory paths: /app/users, names between slashes with the escapes of keys (\\/ or \\x2f for a slash in a name); / and the empty text are the root; the first
+ * slash may be left out. text_path_free in any case. text_from_path writes one that text_to_path reads back.
+ */
+struct text_path {
+    keel_path path;
+    struct buffer bytes; /* of the names */
+    keel_bytes *names;
+};
+bool text_to_path(const char *text, struct text_path *path, const char **message);
+void text_path_free(struct text_path *path);
+void text_from_path(keel_path path, struct buffer *text);
 
 /*
  * Shows bytes so that text_to_bytes reads the same bytes back: a tuple where they are one and look like one, else escaped text. `directories` (may be NULL)
@@ -133,6 +170,8 @@ struct directory_names;
 fdb_error_t directory_names_load(FDBTransaction *tr, struct directory_names **names); /* all directories, once a command */
 void directory_names_free(struct directory_names *names);
 void text_from_bytes(const struct directory_names *names, keel_bytes bytes, struct buffer *text);
+/* The same as one word of the shell: in quotes where there are spaces in it. What every command prints for people. */
+void text_word_from_bytes(const struct directory_names *names, keel_bytes bytes, struct buffer *text);
 
 /* ---- Output (output.c) ---- */
 

@@ -302,7 +302,7 @@ static void *indecisive_student(void *context) {
 }
 
 static void many_students(FDBDatabase *db, int students, int operations) {
-    enum { POPULAR = 6 };
+    enum { POPULAR = 5 };
     struct student *all = calloc((size_t)students, sizeof *all);
     if (!all)
         must(1501, "students");

@@ -77,6 +77,8 @@ struct database_status {
     uint64_t reads, rows_read, commits, conflicts, batches, mutations, mutation_bytes;
     uint64_t window_bytes, window_bytes_max, log_bytes, base_bytes, watch_count;
     uint64_t checkpoints;
+    uint64_t pin_count;    /* long reads under way */
+    int64_t oldest_pin_us; /* for how long the oldest one has been */
     bool durable, failed, in_memory, disk_full;
 };
 
@@ -94,6 +96,7 @@ struct database_methods {
     fdb_error_t (*watch)(struct database *database, struct watch *watch);
     bool (*unwatch)(struct database *database, struct watch *watch);
     fdb_error_t (*estimate_bytes)(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes);
+    fdb_error_t (*pin)(struct database *database, int64_t version, struct database **pinned);
     void (*status)(struct database *database, struct database_status *status);
 };
 
@@ -179,6 +182,17 @@ static inline bool database_unwatch(struct database *database, struct watch *wat
 static inline fdb_error_t database_estimate_bytes(struct database *database, struct bytes begin, struct bytes end,
                                                   int64_t *bytes) {
     return database->methods->estimate_bytes(database, begin, end, bytes);
+}
+
+/*
+ * The database as it is at a version that can be read now, readable there for as long as the caller likes: *pinned answers database_get and
+ * database_get_range at that version, from one thread at a time, until database_close gives it back; its other calls are not there. At most
+ * DATABASE_PINS_MAX at once: TOO_MANY_LONG_READS beyond. Errors also as database_check_read_version and database_get. REQUIRES: the database
+ * outlives it.
+ */
+enum { DATABASE_PINS_MAX = 64 };
+static inline fdb_error_t database_pin(struct database *database, int64_t version, struct database **pinned) {
+    return database->methods->pin(database, version, pinned);
 }
 
 static inline void database_get_status(struct database *database, struct database_status *status) {

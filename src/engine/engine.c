@@ -241,7 +241,7 @@ static fdb_error_t check_lease(struct engine *engine, char **message) {
 }
 
 static fdb_error_t open_storage(struct engine *engine, bool exists, char **message) {
-    struct base_options base_options = {.snapshots_max = READERS_MAX, .sync = engine->options.durable};
+    struct base_options base_options = {.snapshots_max = READERS_MAX + DATABASE_PINS_MAX, .sync = engine->options.durable};
     fdb_error_t error = base_lmdb_open(engine->path, &base_options, &engine->base, message);
     if (error)
         return error;
@@ -325,7 +325,7 @@ unlock:
 }
 
 static fdb_error_t open_memory(struct engine *engine) {
-    struct base_options options = {.snapshots_max = READERS_MAX};
+    struct base_options options = {.snapshots_max = READERS_MAX + DATABASE_PINS_MAX};
     fdb_error_t error = base_memory_open(&options, &engine->base);
     if (!error)
         version_clock_init(&engine->clock, 1 + LEASE_VERSIONS, INT64_MAX / 2, engine->options.lifetime_us);
@@ -389,6 +389,7 @@ static const struct database_methods METHODS = {
     .watch = engine_watch,
     .unwatch = engine_unwatch,
     .estimate_bytes = engine_estimate_bytes,
+    .pin = engine_pin,
     .status = engine_status,
 };
 
@@ -403,6 +404,7 @@ static fdb_error_t create_parts(struct engine *engine) {
     if (error)
         goto destroy_resolver;
     pipeline_init(&engine->pipeline);
+    pins_init(&engine->pins);
     os_mutex_init(&engine->lease_lock);
     os_mutex_init(&engine->checkpoint_lock);
     os_condition_init(&engine->checkpoint_wake);
@@ -423,6 +425,7 @@ static void destroy_parts(struct engine *engine) {
     os_condition_destroy(&engine->checkpoint_wake);
     os_mutex_destroy(&engine->checkpoint_lock);
     os_mutex_destroy(&engine->lease_lock);
+    pins_destroy(&engine->pins);
     pipeline_destroy(&engine->pipeline);
     resolver_destroy(engine->resolver);
     window_destroy(engine->window);
@@ -502,6 +505,11 @@ static void engine_status(struct database *database, struct database_status *sta
     status->base_version = base_version(engine->base);
     status->horizon_version = version_clock_horizon(&engine->clock);
     readers_count(engine->readers, &status->reads, &status->rows_read);
+    status->reads += atomic_load(&engine->pins.reads);
+    status->rows_read += atomic_load(&engine->pins.rows);
+    unsigned pins;
+    pins_count(&engine->pins, &pins, &status->oldest_pin_us);
+    status->pin_count = pins;
     status->commits = atomic_load(&counters->commits);
     status->conflicts = atomic_load(&counters->conflicts);
     status->batches = atomic_load(&counters->batches);

@@ -41,6 +41,20 @@ static fdb_error_t look_up(struct reader *reader, int64_t version, struct bytes 
     return answer == WINDOW_SILENT ? base_get(reader->snapshot, key, value, present) : ERROR_SUCCESS;
 }
 
+fdb_error_t reader_get(struct reader *reader, int64_t version, struct bytes key, struct arena *arena, struct bytes *value,
+                       bool *present) {
+    struct bytes found, copy = {0};
+    bool exists = false;
+    fdb_error_t error = look_up(reader, version, key, &found, &exists);
+    if (!error && exists && !arena_copy(arena, found, &copy))
+        error = ERROR_LARGE_ALLOC_FAILED;
+    if (error)
+        return error;
+    *value = copy;
+    *present = exists;
+    return ERROR_SUCCESS;
+}
+
 fdb_error_t engine_get(struct database *database, int64_t version, struct bytes key, struct arena *arena,
                        struct bytes *value, bool *present) {
     struct engine *engine = engine_of(database);
@@ -48,11 +62,9 @@ fdb_error_t engine_get(struct database *database, int64_t version, struct bytes 
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
         return error;
-    struct bytes found, copy = {0};
+    struct bytes copy = {0};
     bool exists = false;
-    error = look_up(reader, version, key, &found, &exists);
-    if (!error && exists && !arena_copy(arena, found, &copy))
-        error = ERROR_LARGE_ALLOC_FAILED;
+    error = reader_get(reader, version, key, arena, &copy, &exists);
     fdb_error_t late = finish(engine, reader, version, exists);
     if (error || late)
         return late ? late : error;
@@ -191,6 +203,18 @@ static fdb_error_t walk_range(struct range_walk *walk, bool *more) {
     return error;
 }
 
+fdb_error_t reader_get_range(struct reader *reader, const struct range_request *request, struct rows *rows, bool *more) {
+    struct range_walk walk = {
+        .request = request,
+        .view = reader->view,
+        .base = reader->snapshot,
+        .rows = rows,
+        .rows_left = request->row_limit,
+        .bytes_target = request->byte_limit > SIZE_MAX - rows->bytes ? SIZE_MAX : rows->bytes + request->byte_limit,
+    };
+    return walk_range(&walk, more);
+}
+
 fdb_error_t engine_get_range(struct database *database, const struct range_request *request, struct rows *rows,
                              bool *more) {
     struct engine *engine = engine_of(database);
@@ -203,16 +227,8 @@ fdb_error_t engine_get_range(struct database *database, const struct range_reque
     if (error)
         return error;
     int rows_before = rows->count;
-    struct range_walk walk = {
-        .request = request,
-        .view = reader->view,
-        .base = reader->snapshot,
-        .rows = rows,
-        .rows_left = request->row_limit,
-        .bytes_target = request->byte_limit > SIZE_MAX - rows->bytes ? SIZE_MAX : rows->bytes + request->byte_limit,
-    };
     bool limited = false;
-    error = walk_range(&walk, &limited);
+    error = reader_get_range(reader, request, rows, &limited);
     fdb_error_t late = finish(engine, reader, request->version, (uint64_t)(rows->count - rows_before));
     if (error || late)
         return late ? late : error;

@@ -376,8 +376,9 @@
     X(DISK_FULL, 20005, "The disk is full: the transaction was refused and nothing was changed")   \
     X(DATABASE_FAILED, 20006, "Writing to disk failed earlier: close the database and open it again") \
     X(DATABASE_CLOSED, 20007, "The database was closed")                                           \
-    X(CLUSTER_UNSUPPORTED, 20008, "FoundationDB clusters are not supported by this build")          \
-    X(OPENED_BEFORE_FORK, 20009, "Opened before fork(): the child process has to open the database itself") \
-    X(OWNER_SILENT, 20010, "The process that owns the database does not answer")
+    X(CLUSTER_UNSUPPORTED, 20008, "FoundationDB clusters are not supported by this build")         \
+    X(TOO_MANY_LONG_READS, 20009, "Too many transactions hold a long read on this database")       \
+    X(OPENED_BEFORE_FORK, 20020, "Opened before fork(): the child process has to open the database itself") \
+    X(OWNER_SILENT, 20021, "The process that owns the database does not answer")
 
 #endif
