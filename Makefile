@@ -26,7 +26,7 @@ LIBRARIES = -llmdb -lxxhash -lpthread
 
 LIB      = $(BUILD)/lib/libfdb_c.so
 ARCHIVE  = $(BUILD)/lib/libfdb_c.a
-SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/api/*.c)
+SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/remote/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 KEEL_LIB = $(BUILD)/lib/libkeel.so
 KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
@@ -103,6 +103,9 @@ $(BUILD)/bin/bench: bench/bench.c $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
 	@$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
+
+$(BUILD)/bin/remote-%: tests/remote/%.c $(LIB)
+	$(LINK_PROGRAM)
 
 MISUSE_SOURCES = $(wildcard tests/misuse/*.c)
 $(BUILD)/bin/misuse: $(MISUSE_SOURCES) $(wildcard tests/misuse/*.h) $(LIB)

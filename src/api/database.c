@@ -16,7 +16,7 @@
 
 #include "api/api_version.h"
 #include "api/foreign.h"
-#include "api/log_line.h"
+#include "os/log_line.h"
 #include "api/network.h"
 #include "api/place.h"
 #include "util/memory.h"
@@ -50,7 +50,7 @@ static fdb_error_t create_database(const char *cluster_file_path, FDBDatabase **
         return create_handle(place_create_failed(error), "", "", out_database);
     }
     bool in_memory = strcmp(path, ":memory:") == 0;
-    const char *connection = in_memory ? "keel:memory@127.0.0.1:1" : "keel:embedded@127.0.0.1:1";
+    const char *connection = in_memory ? "keel:memory@127.0.0.1:1" : PLACE_CONNECTION_EMBEDDED;
     return create_handle(place_create(path), path, connection, out_database);
 }
 
@@ -81,6 +81,22 @@ void fdb_database_destroy(FDBDatabase *database) {
     place_closing_end();
 }
 
+/* Whether a process that owns the database has to know of the option, which else holds for this side or for nothing. */
+static bool matters_elsewhere(FDBDatabaseOption option) {
+    switch (option) {
+    case FDB_DB_OPTION_LOCATION_CACHE_SIZE:
+    case FDB_DB_OPTION_MACHINE_ID:
+    case FDB_DB_OPTION_DATACENTER_ID:
+    case FDB_DB_OPTION_TRANSACTION_LOGGING_MAX_FIELD_LENGTH:
+    case FDB_DB_OPTION_TRANSACTION_TIMEOUT:
+    case FDB_DB_OPTION_TRANSACTION_RETRY_LIMIT:
+    case FDB_DB_OPTION_TRANSACTION_MAX_RETRY_DELAY:
+        return false;
+    default:
+        return true;
+    }
+}
+
 fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption option,
                                     uint8_t const *value, int value_length) {
     if (!database)
@@ -89,8 +105,11 @@ fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption opt
         return ERROR_OPENED_BEFORE_FORK;
     if (value && value_length < 0)
         return ERROR_INVALID_OPTION_VALUE;
-    return database_handle_set_option(handles_database(database), (int)option, value,
-                                      value ? value_length : 0);
+    struct database_handle *handle = handles_database(database);
+    fdb_error_t error = database_handle_set_option(handle, (int)option, value, value ? value_length : 0);
+    if (!error && matters_elsewhere(option))
+        place_set_option(database_handle_database(handle), (int)option, value, value ? value_length : 0);
+    return error;
 }
 
 /* ---- Asking about it ---- */

@@ -1,26 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The embedded databases this process has open: one engine a directory, however often and under
- * whatever name it is opened.
+ * The databases this process has open: one engine a directory, however often and under whatever name
+ * it is opened, served to other processes; or one connection to the process that has it.
  */
 #ifndef KEEL_API_ENGINES_H
 #define KEEL_API_ENGINES_H
 
 #include "database/database.h"
+#include "remote/client.h"
+
+struct engine_entry;
 
 /*
- * Opens the database in a directory, created if it is missing, or joins the one that is open.
- * Errors of engine_open; blocks while another is opened or closed.
+ * Opens the database in a directory, created if it is missing, or joins who has it open, in this
+ * process or another. Errors of engine_open but DATABASE_IN_USE; blocks while another is opened or
+ * closed.
  */
-fdb_error_t engines_open(const char *path, struct database **database);
+fdb_error_t engines_open(const char *path, struct engine_entry **entry);
+
+/* The engine. NULL: another process has it, so far. Once it is there it stays until engines_close. */
+struct database *engines_database(struct engine_entry *entry);
+
+/* The way to the process that has it. REQUIRES: engines_database was NULL. */
+struct remote_client *engines_client(struct engine_entry *entry);
 
 /* A private database in memory. */
 fdb_error_t engines_open_memory(struct database **database);
 
 /*
- * Gives back what one of the above opened; the last one of a directory closes it: on the spot
+ * Give back what one of the above opened; the last one of a directory closes it: on the spot
  * between place_closing_begin and _end, else on a thread of its own.
  */
-void engines_close(struct database *database);
+void engines_close(struct engine_entry *entry);
+void engines_close_memory(struct database *database);
 
 #endif

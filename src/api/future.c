@@ -16,6 +16,7 @@
  *     CLAIMED   somebody has undertaken to answer a future that no transaction answers
  *     HURRIED   the driver was told that somebody waits without blocking
  *     FIRST     the callback that lies in the future is in use
+ *     NUDGED    turned over to make a thread that sleeps on the word look again
  *
  *     pending ── completion_done, cancel ──► READY ── destroy ──► gone
  *                                              │                 ▲
@@ -61,17 +62,18 @@ enum {
     CLAIMED = 4,
     HURRIED = 8,
     FIRST = 16,
+    NUDGED = 32,
 };
 
 enum {
     RELEASED = -1000000000,
-    /* A small malloc class that still takes most values beside the head. */
+    /* Small malloc classes that still take most values beside the head. */
     FUTURE_BYTES = 496,
+    PENDING_BYTES = 752,
     STORAGE_BYTES = FUTURE_BYTES - offsetof(struct FDB_future, tail),
 };
 
-_Static_assert(sizeof(struct FDB_future) + 160 <= FUTURE_BYTES,
-               "a pending future fits into the size of a ready one, with room for a small result");
+_Static_assert(sizeof(struct FDB_future) + 320 <= PENDING_BYTES, "a pending future has room for a small result");
 _Static_assert(offsetof(struct FDB_future, foreign) == offsetof(struct foreign_future_head, foreign) &&
                    offsetof(struct FDB_future, state) == offsetof(struct foreign_future_head, zero),
                "a foreign future begins as ours do");
@@ -156,7 +158,7 @@ static void completion_done(struct completion *completion, fdb_error_t error) {
 }
 
 FDBFuture *future_create_pending(enum future_kind kind, struct transaction *transaction) {
-    FDBFuture *future = memory_allocate(FUTURE_BYTES);
+    FDBFuture *future = memory_allocate(PENDING_BYTES);
     if (!future)
         return NULL;
     atomic_init(&future->state, 0);
@@ -164,7 +166,7 @@ FDBFuture *future_create_pending(enum future_kind kind, struct transaction *tran
     prepare(future, kind);
     future->is_pending = true;
     future->arena.next = (uint8_t *)(future + 1);
-    future->arena.end = (uint8_t *)future + FUTURE_BYTES;
+    future->arena.end = (uint8_t *)future + PENDING_BYTES;
     struct future_pending *pending = &future->tail.pending;
     pending->answer = (struct versionstamp_completion){.completion.done = completion_done};
     pending->transaction = transaction;
@@ -182,6 +184,13 @@ struct completion *future_completion(FDBFuture *future) {
 
 struct versionstamp_completion *future_versionstamp_completion(FDBFuture *future) {
     return &future->tail.pending.answer;
+}
+
+void future_limit_split_points(struct rows *rows, int limit) {
+    if (limit < 0 || rows->count - 2 <= limit)
+        return;
+    rows->array[limit + 1] = rows->array[rows->count - 1];
+    rows->count = limit + 2;
 }
 
 void future_keep_keys(FDBFuture *future) {
@@ -328,24 +337,29 @@ static void hurry(FDBFuture *future) {
         driver->hurry(future);
 }
 
+void future_nudge(FDBFuture *future) {
+    if (atomic_fetch_xor(&future->state, NUDGED) & WAITED)
+        os_wait_wake(&future->state);
+}
+
 /*
- * A backoff or timeout that comes while a thread sleeps here is ended by that thread, so that it
- * does not depend on the network thread: that may never have run, or be gone.
+ * Sleeps until the state is no longer `state`, if it is that now. A backoff or timeout that comes
+ * meanwhile is ended by this thread, so that it does not depend on the network thread: that may never
+ * have run, or be gone.
  */
-static void sleep_until_ready(FDBFuture *future) {
+static void sleep_on(FDBFuture *future, uint32_t state) {
     struct transaction *transaction = future->tail.pending.transaction;
-    uint32_t state = atomic_fetch_or(&future->state, WAITED) | WAITED;
-    while (!(state & READY)) {
-        int64_t deadline_us = transaction ? transaction_deadline(transaction) : 0;
-        int64_t left_us = deadline_us ? deadline_us - os_clock_us() : 0;
-        if (!deadline_us)
-            os_wait(&future->state, state);
-        else if (left_us > 0)
-            os_wait_for(&future->state, state, left_us);
-        else
-            transaction_expire(transaction);
-        state = atomic_load(&future->state);
-    }
+    uint32_t now = atomic_fetch_or(&future->state, WAITED);
+    if ((now ^ state) & (READY | NUDGED))
+        return;
+    int64_t deadline_us = transaction ? transaction_deadline(transaction) : 0;
+    int64_t left_us = deadline_us ? deadline_us - os_clock_us() : 0;
+    if (!deadline_us)
+        os_wait(&future->state, now | WAITED);
+    else if (left_us > 0)
+        os_wait_for(&future->state, now | WAITED, left_us);
+    else
+        transaction_expire(transaction);
 }
 
 /* ---- Entry points: life ---- */
@@ -413,9 +427,13 @@ fdb_bool_t fdb_future_is_ready(FDBFuture *future) {
 static void wait_until_ready(FDBFuture *future) {
     const struct future_driver *driver = future->tail.pending.driver;
     atomic_fetch_add(&future->references, 1);
-    while (driver && !is_ready(future) && driver->drive(future))
-        continue;
-    sleep_until_ready(future);
+    for (;;) {
+        uint32_t state = atomic_load(&future->state);
+        if (state & READY)
+            break;
+        if (!driver || !driver->drive(future))
+            sleep_on(future, state);
+    }
     place_closing_begin();
     release(future);
     place_closing_end();

@@ -133,6 +133,9 @@ struct versionstamp_completion *future_versionstamp_completion(FDBFuture *future
  */
 void future_keep_keys(FDBFuture *future);
 
+/* Keeps the first and last row and at most `limit` (-1: all) of those between. Before future_keep_keys. */
+void future_limit_split_points(struct rows *rows, int limit);
+
 /*
  * What every getter asks first: FUTURE_NOT_SET, the future's own error, FUTURE_RELEASED, or
  * CLIENT_INVALID_OPERATION for another kind or a missing output. On success the result stays until
@@ -145,6 +148,9 @@ fdb_error_t future_hold(FDBFuture *future, enum future_kind kind, const void *ou
  * no lock.
  */
 void future_answer(FDBFuture *future, fdb_error_t error);
+
+/* Makes a thread that blocks on a pending future look again, and drive. Any thread. */
+void future_nudge(FDBFuture *future);
 
 /* Whether the answer is there. */
 bool future_is_ready(FDBFuture *future);

@@ -4,16 +4,16 @@
  * the first operation. So what a handle holds is a place: a struct database that stands in front of
  * the real one, opens it when first asked, and passes every call on.
  *
- *     unopened ── first operation ──► open (target set, for good) ── close ──► gone
- *        ▲              │
- *        └── it failed ─┘
+ *     unopened ── first operation ──┬─► open (target set, for good) ── close ──► gone
+ *        ▲              │           │        ▲ this process has taken over
+ *        └── it failed ─┘           └─► joined (entry set, no target)
  *
- * After a failure the next operation tries again: the other process may have left, the disk may
- * have room.
+ * After a failure the next operation tries again: the disk may have room. While another process has
+ * the database, new transactions are joined ones (place_joined), which do not come through here;
+ * one that was made while opening failed says DATABASE_IN_USE.
  *
- *   1. `target` is set once, under `lock`, and read without it.
- *   2. A target from a directory is counted in engines.c; one in memory, or a failure that never
- *      changes, belongs to its place alone.
+ *   1. `target` is set once, under `lock`, and read without it; so is `entry`.
+ *   2. An entry is counted in engines.c; a database in memory belongs to its place alone.
  *
  * Threads: any; only opening takes a lock. Commits refused here are answered inside
  * database_commit.
@@ -29,14 +29,26 @@
 #include <string.h>
 
 #include "api/engines.h"
-#include "api/log_line.h"
+#include "os/log_line.h"
 #include "os/file.h"
 #include "os/thread.h"
 #include "util/memory.h"
 
+/* An option of the database that a joined owner has to know. */
+struct place_option {
+    struct place_option *next;
+    int option;
+    bool given;
+    int length;
+    uint8_t value[];
+};
+
 struct place {
     struct database database;
     _Atomic(struct database *) target;
+    struct engine_entry *entry; /* of a directory */
+    _Atomic(struct remote_database *) joined; /* while, and after, another process has it */
+    struct place_option *options; /* oldest first */
     fdb_error_t failure; /* not 0: what every operation says; nothing is ever opened */
     os_mutex lock;
     bool in_memory;
@@ -171,7 +183,12 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
     if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
         return refuse(place, cluster_file_error(place->path), "");
-    return engines_open(place->path, target);
+    if (!place->entry)
+        error = engines_open(place->path, &place->entry);
+    if (error)
+        return error;
+    *target = engines_database(place->entry);
+    return *target ? 0 : ERROR_DATABASE_IN_USE;
 }
 
 static fdb_error_t open_locked(struct place *place, struct database **target) {
@@ -195,13 +212,73 @@ static inline fdb_error_t reach(struct database *database, struct database **tar
     return *target ? 0 : open_locked((struct place *)database, target);
 }
 
+/* ---- Joined ---- */
+
+/* REQUIRES: the lock; the entry is open and another process has the database. */
+static struct remote_database *make_joined(struct place *place) {
+    struct remote_database *joined =
+        remote_database_open(engines_client(place->entry), place->path, PLACE_CONNECTION_EMBEDDED);
+    for (struct place_option *option = place->options; option && joined; option = option->next)
+        remote_database_set_option(joined, option->option, option->given ? option->value : NULL, option->length);
+    atomic_store(&place->joined, joined);
+    return joined;
+}
+
+struct remote_database *place_joined(struct database *database) {
+    struct place *place = (struct place *)database;
+    if (peek(database) || place->failure)
+        return NULL;
+    struct database *target;
+    struct remote_database *joined = NULL;
+    fdb_error_t error = open_locked(place, &target);
+    if (error == ERROR_DATABASE_IN_USE) {
+        os_mutex_lock(&place->lock);
+        joined = atomic_load(&place->joined);
+        if (!joined)
+            joined = make_joined(place);
+        os_mutex_unlock(&place->lock);
+    }
+    return joined;
+}
+
+void place_set_option(struct database *database, int number, const uint8_t *value, int length) {
+    struct place *place = (struct place *)database;
+    if (place->in_memory || place->failure)
+        return;
+    struct place_option *option = memory_allocate(sizeof *option + (size_t)length);
+    if (!option)
+        return;
+    *option = (struct place_option){.option = number, .given = value != NULL, .length = length};
+    if (length)
+        memcpy(option->value, value, (size_t)length);
+    os_mutex_lock(&place->lock);
+    struct place_option **last = &place->options;
+    while (*last)
+        last = &(*last)->next;
+    *last = option;
+    struct remote_database *joined = atomic_load(&place->joined);
+    if (joined)
+        remote_database_set_option(joined, number, value, length);
+    os_mutex_unlock(&place->lock);
+}
+
 /* ---- The database interface, passed on ---- */
 
 static void close_place(struct database *database) {
     struct place *place = (struct place *)database;
     struct database *target = peek(database);
-    if (target)
-        engines_close(target);
+    struct remote_database *joined = atomic_load(&place->joined);
+    if (joined)
+        remote_database_close(joined);
+    if (place->entry)
+        engines_close(place->entry);
+    else if (target)
+        engines_close_memory(target);
+    while (place->options) {
+        struct place_option *option = place->options;
+        place->options = option->next;
+        memory_free(option);
+    }
     os_mutex_destroy(&place->lock);
     memory_free(place);
 }

@@ -10,6 +10,11 @@
 #include "database/database.h"
 #include "os/path.h"
 
+struct remote_database;
+
+/* What \xff\xff/connection_string says of a database in a directory. */
+#define PLACE_CONNECTION_EMBEDDED "keel:embedded@127.0.0.1:1"
+
 /*
  * Where fdb_create_database looks, as an absolute path or ":memory:". NULL or "" is nobody's
  * choice: FDB_CLUSTER_FILE, ./fdb.cluster, /etc/foundationdb/fdb.cluster, and ./keel.db where there
@@ -22,7 +27,8 @@ fdb_error_t place_choose(const char *path, char chosen[OS_PATH_BYTES_MAX]);
  * next one if that fails. Nothing is looked at or created before. Operations fail with what opening
  * said:
  *
- *     a directory, or a missing path         an embedded database; errors of engine_open
+ *     a directory, or a missing path         a database there; errors of engine_open, and DATABASE_IN_USE
+ *                                            where another process has it, see place_joined
  *     a missing path ending in .cluster      NO_CLUSTER_FILE_FOUND
  *     a file that holds a connection string  CLUSTER_UNSUPPORTED
  *     any other file                         CONNECTION_STRING_INVALID
@@ -33,6 +39,15 @@ struct database *place_create(const char *path);
 
 /* A database all of whose operations fail with `error`. NULL when memory is out. */
 struct database *place_create_failed(fdb_error_t error);
+
+/*
+ * For each new transaction: opens the place, and says where the transaction has to go if another
+ * process has the database. NULL: here, also if it cannot be opened, which its operations will say.
+ */
+struct remote_database *place_joined(struct database *place);
+
+/* An option of the database, already checked: an owner in another process has to know it. */
+void place_set_option(struct database *place, int option, const uint8_t *value, int length);
 
 /* Whether `text` (comments and blanks around it allowed) is description:id@host:port,... */
 bool place_is_connection_string(const char *text, size_t length);

@@ -16,6 +16,7 @@
  */
 #include "api/foreign.h"
 #include "api/handles.h"
+#include "api/joined.h"
 #include "api/place.h"
 #include "util/memory.h"
 
@@ -25,10 +26,14 @@ fdb_error_t fdb_database_create_transaction(FDBDatabase *database,
                                             FDBTransaction **out_transaction) {
     if (!database || !out_transaction)
         return ERROR_CLIENT_INVALID_OPERATION;
-    if (database_handle_is_forked(handles_database(database)))
+    struct database_handle *handle = handles_database(database);
+    if (database_handle_is_forked(handle))
         return ERROR_OPENED_BEFORE_FORK;
+    struct remote_database *joined = place_joined(database_handle_database(handle));
+    if (joined)
+        return joined_create_transaction(handle, joined, out_transaction);
     struct transaction *transaction;
-    fdb_error_t error = transaction_create(handles_database(database), &transaction);
+    fdb_error_t error = transaction_create(handle, &transaction);
     if (!error)
         *out_transaction = handles_from_transaction(transaction);
     return error;
@@ -209,14 +214,6 @@ FDBFuture *fdb_transaction_get_estimated_range_size_bytes(FDBTransaction *tr, ui
     return future;
 }
 
-/* Keeps the first and last row and at most `limit` of those between. */
-static void limit_split_points(struct rows *rows, int limit) {
-    if (limit < 0 || rows->count - 2 <= limit)
-        return;
-    rows->array[limit + 1] = rows->array[rows->count - 1];
-    rows->count = limit + 2;
-}
-
 static FDBFuture *get_split_points(FDBTransaction *tr, const uint8_t *begin, int begin_length,
                                    const uint8_t *end, int end_length, int64_t chunk_size,
                                    int limit) {
@@ -228,7 +225,7 @@ static FDBFuture *get_split_points(FDBTransaction *tr, const uint8_t *begin, int
     future->error = transaction_get_range_split_points(
         handles_transaction(tr), handles_bytes(begin, begin_length),
         handles_bytes(end, end_length), chunk_size, &future->result.rows);
-    limit_split_points(&future->result.rows, limit);
+    future_limit_split_points(&future->result.rows, limit);
     future_keep_keys(future);
     return future;
 }

@@ -5,6 +5,7 @@
  * A database directory holds
  *
  *     lock.keel     locked by the process that has the database open
+ *     keel.sock     where that process serves others (api/engines.c)
  *     base.keel …   the base (base_lmdb.c)
  *     log/          the log (log.c)
  *     clock.keel    format, identity and the lease on versions (lease.c); made last, so its presence says that the rest is complete
@@ -111,7 +112,7 @@ static fdb_error_t note_entry(void *context, const char *name) {
         contents->base = true;
     else if (strcmp(name, "log") == 0)
         contents->log = true;
-    else if (strcmp(name, "lock.keel") != 0 && strcmp(name, "clock.keel.new") != 0 &&
+    else if (strcmp(name, "lock.keel") != 0 && strcmp(name, "clock.keel.new") != 0 && strcmp(name, "keel.sock") != 0 &&
              strncmp(name, "base.keel", 9) != 0) {
         contents->foreign = true;
         snprintf(contents->foreign_name, sizeof contents->foreign_name, "%s", name);

@@ -19,6 +19,7 @@ typedef pthread_t os_thread;
 void os_mutex_init(os_mutex *mutex);
 void os_mutex_destroy(os_mutex *mutex);
 static inline void os_mutex_lock(os_mutex *mutex) { pthread_mutex_lock(mutex); }
+static inline bool os_mutex_try_lock(os_mutex *mutex) { return pthread_mutex_trylock(mutex) == 0; }
 static inline void os_mutex_unlock(os_mutex *mutex) { pthread_mutex_unlock(mutex); }
 
 void os_condition_init(os_condition *condition);

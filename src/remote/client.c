@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The connection to the owner of a database, and the thread that keeps it.
+ *
+ *            nobody there ──► take_over: are we the owner now?
+ *            ┌────────────────────────────────────┐
+ *     down ──┴─ connect, hello, welcome ──► up ───┴─ end of stream, nonsense, silence ──► down
+ *
+ * While it is down, messages are collected and go out with the welcome, so that a new owner costs
+ * those who begin only the time it takes. What was under way when the connection was lost is
+ * answered with an error (client_lose), and the epoch rises: twins of an older one are gone.
+ * After `silence_us` of being down the owner counts as silent: everything that waits fails and new
+ * messages are refused, until somebody answers.
+ *
+ * Who reads? A thread that blocks on an answer reads the socket itself if nobody does: it sends,
+ * receives, and is done, two system calls and no other thread involved. Others that block meanwhile
+ * sleep; when the reader has what it came for it passes the baton to one of them. The client's own
+ * thread reads when somebody waits by callback, or when nobody has read for a few ticks (an idle
+ * program must learn, too, that the owner is gone, and that a watch fired); it gives the role up to
+ * a thread that blocks. So:
+ *
+ *   1. `reading` is the role; the input buffer and the closing of the socket belong to who has it.
+ *   2. Sending is done under the lock and never waits; what does not go out is left to the thread.
+ *   3. What was appended and not sent is sent by the thread within a tick: it never sleeps longer
+ *      unless there is nothing to send, and whoever appends then wakes it (thread_sleeps).
+ *   4. No `answered` is called under the lock.
+ *
+ * Silence: while something is outstanding and nothing was heard, pings go out; what answers nothing
+ * for `silence_us`, not even those, is taken for stopped (SIGSTOP, a debugger) or hung.
+ *
+ * Failure: a connection that cannot be made is tried again for as long as the client lives.
+ */
+#include "remote/client_internal.h"
+
+#include "os/clock.h"
+#include "os/file.h"
+#include "os/log_line.h"
+#include "remote/server.h"
+#include "util/memory.h"
+
+enum {
+    INPUT_BYTES = 64 * 1024,
+    INPUT_BYTES_KEPT = 1024 * 1024,
+    OUTPUT_BYTES_KEPT = 1024 * 1024,
+    QUIET_TICKS = 10,       /* without a message: the thread may sleep longer than a tick */
+    UNREAD_TICKS = 2,       /* without anybody reading: the thread does */
+    RETRY_FIRST_US = 1000,  /* between attempts to connect, doubling */
+    RETRY_MOST_US = 16000,
+    REFUSED_RETRY_US = 200000,
+};
+
+void client_kick(struct remote_client *client) {
+    os_event_set(&client->event);
+}
+
+void remote_client_wake(struct remote_client *client) {
+    client_kick(client);
+}
+
+bool remote_client_is_closing(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    bool closing = client->closing;
+    os_mutex_unlock(&client->lock);
+    return closing;
+}
+
+/* ---- Sending ---- */
+
+static void clear_output(struct remote_client *client) {
+    protocol_clear(&client->output, OUTPUT_BYTES_KEPT);
+    client->sent = 0;
+    os_condition_broadcast(&client->room);
+}
+
+/* A failure shows when the socket is read. */
+void client_flush(struct remote_client *client) {
+    struct protocol_buffer *output = &client->output;
+    size_t sent = 0;
+    protocol_close_frame(output);
+    if (!client->up || client->sent == output->length)
+        return;
+    if (os_socket_send(&client->socket, output->data + client->sent, output->length - client->sent, &sent))
+        sent = output->length - client->sent; /* nobody will read it */
+    client->sent += sent;
+    if (client->sent == output->length)
+        clear_output(client);
+}
+
+/* ---- Losing the connection ---- */
+
+void client_pass_baton(struct remote_client *client) {
+    while (!client->reading && client->first_waiting) {
+        struct remote_request *request = client->first_waiting;
+        client_unwait(client, request); /* it comes back to the line if it does not read */
+        if (request->is_wanted(request)) {
+            request->nudge(request);
+            return;
+        }
+    }
+}
+
+/* All that is outstanding, as a list: commits first, because what else waits on their transactions follows them. */
+static struct remote_request *take_all(struct remote_client *client) {
+    struct remote_request *commits = NULL, *others = NULL, **last = &commits;
+    for (size_t i = 0; i < client->request_capacity && client->outstanding; i++) {
+        struct remote_request *request = client->requests[i];
+        if (!request)
+            continue;
+        client_forget_request(client, request);
+        struct remote_request **list = request->kind == REQUEST_COMMIT ? &commits : &others;
+        request->next = *list;
+        *list = request;
+    }
+    while (*last)
+        last = &(*last)->next;
+    *last = others;
+    return commits;
+}
+
+void client_lose(struct remote_client *client, fdb_error_t failing) {
+    if (client->up) {
+        os_socket_close(&client->socket);
+        client->down_since_us = os_clock_us();
+    }
+    client->up = false;
+    client->epoch++;
+    client->failing = failing;
+    client->input_length = 0;
+    clear_output(client);
+    struct remote_request *request = take_all(client);
+    client_kick(client);
+    os_mutex_unlock(&client->lock);
+    while (request) {
+        struct remote_request *next = request->next;
+        struct protocol_reader nothing = {NULL, NULL, false};
+        fdb_error_t lost = request->kind == REQUEST_COMMIT ? ERROR_COMMIT_UNKNOWN_RESULT : ERROR_TRANSACTION_TOO_OLD;
+        bool unsent = failing && failing != ERROR_OWNER_SILENT;
+        (void)request->answered(request, ANSWER_ERROR, unsent ? failing : lost, &nothing);
+        request = next;
+    }
+    os_mutex_lock(&client->lock);
+}
+
+/* What waited for a connection that did not come. REQUIRES: the lock; not up. */
+static void give_up(struct remote_client *client, fdb_error_t error, const char *why) {
+    if (client->failing)
+        return;
+    log_line("%s: %s (process %d); what waits fails with error %d until it does. If the process is stopped, continue it "
+             "(kill -CONT %d) or end it: another process will take over",
+             client->directory, why, client->owner_process, error, client->owner_process);
+    client_lose(client, error);
+}
+
+/* ---- Receiving ---- */
+
+static bool make_room(struct remote_client *client, size_t total) {
+    size_t needed = total > INPUT_BYTES ? total : INPUT_BYTES;
+    if (client->input_capacity >= needed && client->input_length < client->input_capacity)
+        return true;
+    uint8_t *grown = memory_resize(client->input, needed + client->input_length);
+    if (!grown)
+        return false;
+    client->input = grown;
+    client->input_capacity = needed + client->input_length;
+    return true;
+}
+
+/* Takes what was worked off from the front. */
+static void consume_input(struct remote_client *client, size_t count) {
+    client->input_length -= count;
+    if (client->input_length)
+        memmove(client->input, client->input + count, client->input_length);
+    else if (client->input_capacity > INPUT_BYTES_KEPT) {
+        memory_free(client->input);
+        client->input = NULL;
+        client->input_capacity = 0;
+    }
+}
+
+/* Works off whole frames. False: nonsense. */
+static bool take_frames(struct remote_client *client) {
+    size_t done = 0;
+    bool good = true;
+    while (good) {
+        struct bytes rest = bytes_make(client->input + done, client->input_length - done), payload;
+        size_t total;
+        enum protocol_frame_state state = protocol_next_frame(rest, PROTOCOL_ANSWER_BYTES_MAX, &payload, &total);
+        if (state == FRAME_PARTIAL)
+            break;
+        struct protocol_reader reader = {payload.data, payload.data + payload.length, false};
+        good = state == FRAME_WHOLE;
+        while (good && reader.next < reader.end)
+            good = client_take_answer(client, &reader) && !reader.bad;
+        done += total;
+    }
+    if (good)
+        consume_input(client, done);
+    return good;
+}
+
+/* Asks whether the owner is still there, and at last gives it up. REQUIRES: the lock; reading; up. */
+static void check_silence(struct remote_client *client) {
+    int64_t now_us = os_clock_us(), quiet_us = now_us - client->heard_us;
+    int64_t patience_us = client->options.silence_us;
+    if (!client->outstanding || quiet_us < patience_us / 4)
+        return;
+    if (quiet_us >= patience_us && client->pinged_us > client->heard_us) {
+        log_line("%s: the owner, process %d, has said nothing for %.1f s", client->directory, client->owner_process,
+                 (double)quiet_us / 1e6);
+        client_lose(client, ERROR_OWNER_SILENT);
+        return;
+    }
+    if (now_us - client->pinged_us < patience_us / 4)
+        return;
+    uint8_t *to = protocol_reserve(&client->output, 1);
+    if (to)
+        protocol_u8(to, ASK_PING);
+    client->pinged_us = now_us;
+    client_flush(client);
+}
+
+static size_t frame_needed(const struct remote_client *client) {
+    size_t length = client->input_length < 4 ? 0 : coding_get_u32(client->input);
+    return length > PROTOCOL_ANSWER_BYTES_MAX ? 0 : PROTOCOL_HEADER_BYTES + length; /* too long is found out later */
+}
+
+void client_receive(struct remote_client *client, bool wait, int64_t deadline_us) {
+    size_t got = 0;
+    bool ended = false, good = make_room(client, frame_needed(client));
+    if (good && deadline_us) {
+        int64_t left_us = deadline_us - os_clock_us();
+        struct os_poll_item item = {.descriptor = client->socket.descriptor, .wanted = OS_READABLE};
+        os_poll(&item, 1, left_us < 0 ? 0 : left_us < RECEIVE_WAIT_US ? left_us : RECEIVE_WAIT_US);
+        wait = false;
+    }
+    if (good)
+        os_socket_receive(&client->socket, client->input + client->input_length,
+                          client->input_capacity - client->input_length, wait, &got, &ended);
+    client->input_length += got;
+    if (got) {
+        os_mutex_lock(&client->lock);
+        client->heard_us = os_clock_coarse_us();
+        client->foreground_reads += !client->thread_reads;
+        os_mutex_unlock(&client->lock);
+        good = take_frames(client);
+        if (!good)
+            log_line("%s: the owner, process %d, sent something that makes no sense", client->directory,
+                     client->owner_process);
+    }
+    if (got && good)
+        return;
+    os_mutex_lock(&client->lock);
+    if (ended || !good)
+        client_lose(client, 0);
+    else
+        check_silence(client);
+    os_mutex_unlock(&client->lock);
+}
+
+/* ---- Connecting: the client's thread ---- */
+
+/* Waits to be woken, or for a while; anything but `closing` is found out by looking. */
+static void doze(struct remote_client *client, int64_t wait_us) {
+    struct os_poll_item item = {.descriptor = client->event.descriptor, .wanted = OS_READABLE};
+    os_poll(&item, 1, wait_us);
+    if (item.ready)
+        os_event_clear(&client->event);
+}
+
+static bool say_hello(struct remote_client *client, struct os_socket *socket) {
+    struct protocol_buffer hello = {0};
+    uint8_t *to = protocol_reserve(&hello, 21);
+    size_t sent = 0;
+    if (!to)
+        return false;
+    to = protocol_u32(protocol_u8(to, ASK_HELLO), PROTOCOL_MAGIC);
+    to = protocol_u32(protocol_u32(to, PROTOCOL_VERSION), PROTOCOL_VERSION);
+    protocol_u32(protocol_u32(to, (uint32_t)client->options.api_version), (uint32_t)os_process());
+    protocol_close_frame(&hello);
+    bool said = os_socket_send(socket, hello.data, hello.length, &sent) == 0 && sent == hello.length;
+    protocol_free(&hello);
+    return said;
+}
+
+enum welcome { WELCOME_YES, WELCOME_NO, WELCOME_NOT_YET };
+
+/* What the owner said to the greeting. */
+static enum welcome read_welcome(struct remote_client *client, struct protocol_reader *reader, fdb_error_t *refusal) {
+    uint8_t type = protocol_get_u8(reader);
+    if (type == ANSWER_REFUSED) {
+        fdb_error_t error = protocol_get_i32(reader);
+        struct bytes text = protocol_get_bytes(reader, 1000);
+        log_line("%s: the owner, process %d, refuses this process: %.*s", client->directory, client->owner_process,
+                 (int)text.length, (const char *)text.data);
+        *refusal = error && !reader->bad ? error : ERROR_DATABASE_IN_USE;
+        return WELCOME_NO;
+    }
+    uint32_t magic = protocol_get_u32(reader), version = protocol_get_u32(reader), process = protocol_get_u32(reader);
+    if (type != ANSWER_WELCOME || reader->bad || magic != PROTOCOL_MAGIC || version != PROTOCOL_VERSION)
+        return WELCOME_NO;
+    client->owner_process = (int)process;
+    return WELCOME_YES;
+}
+
+static enum welcome await_welcome(struct remote_client *client, struct os_socket *socket, fdb_error_t *refusal) {
+    struct os_poll_item items[2] = {{.descriptor = socket->descriptor, .wanted = OS_READABLE},
+                                    {.descriptor = client->event.descriptor, .wanted = OS_READABLE}};
+    os_poll(items, 2, RECEIVE_WAIT_US);
+    if (items[1].ready)
+        os_event_clear(&client->event);
+    if (!items[0].ready)
+        return WELCOME_NOT_YET;
+    size_t got, total;
+    bool ended;
+    if (!make_room(client, 0))
+        return WELCOME_NO;
+    os_socket_receive(socket, client->input + client->input_length, client->input_capacity - client->input_length, false,
+                      &got, &ended);
+    client->input_length += got;
+    struct bytes payload;
+    enum protocol_frame_state state =
+        protocol_next_frame(bytes_make(client->input, client->input_length), 4096, &payload, &total);
+    if (state != FRAME_WHOLE)
+        return state == FRAME_BAD || ended ? WELCOME_NO : WELCOME_NOT_YET;
+    struct protocol_reader reader = {payload.data, payload.data + payload.length, false};
+    enum welcome welcome = read_welcome(client, &reader, refusal);
+    consume_input(client, total);
+    return welcome;
+}
+
+/* Gives up on what waits when it has waited too long. */
+static void check_patience(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    if (os_clock_us() - client->down_since_us > client->options.silence_us)
+        give_up(client, ERROR_OWNER_SILENT, "the process that owns the database does not answer");
+    os_mutex_unlock(&client->lock);
+}
+
+static void install(struct remote_client *client, struct os_socket socket) {
+    os_mutex_lock(&client->lock);
+    client->socket = socket;
+    client->up = true;
+    client->failing = 0;
+    client->heard_us = client->pinged_us = os_clock_us();
+    client_flush(client);
+    client_pass_baton(client);
+    os_mutex_unlock(&client->lock);
+}
+
+/* With a connected socket: greets, and waits for the welcome however long it takes. True: it is up. */
+static bool greet(struct remote_client *client, struct os_socket socket) {
+    uint32_t user;
+    enum welcome welcome = WELCOME_NO;
+    fdb_error_t refusal = 0;
+    client->input_length = 0;
+    (void)os_socket_peer(&socket, &user, &client->owner_process);
+    (void)os_socket_limit_wait(&socket, RECEIVE_WAIT_US);
+    if (say_hello(client, &socket))
+        welcome = WELCOME_NOT_YET;
+    while (welcome == WELCOME_NOT_YET && !remote_client_is_closing(client)) {
+        welcome = await_welcome(client, &socket, &refusal);
+        check_patience(client);
+    }
+    if (welcome == WELCOME_YES) {
+        install(client, socket);
+        return true;
+    }
+    os_socket_close(&socket);
+    if (refusal) {
+        os_mutex_lock(&client->lock);
+        give_up(client, refusal, "the process that owns the database refuses this one");
+        os_mutex_unlock(&client->lock);
+        doze(client, REFUSED_RETRY_US);
+    }
+    return false;
+}
+
+/* Whether nobody needs a connection: this process has become the owner, and old transactions are done. */
+static bool is_dormant(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    bool dormant = client->owned && !client->closing && !client->outstanding && !client->output.length && !client->reading;
+    client->thread_sleeps = dormant;
+    os_mutex_unlock(&client->lock);
+    return dormant;
+}
+
+/* A thread that was reading may still be on its way out with the old socket. */
+static bool is_being_left(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    bool left = client->reading;
+    os_mutex_unlock(&client->lock);
+    return left;
+}
+
+/* Differs between processes, so that they do not all try at the same moment. */
+static int64_t spread(int64_t wait_us) {
+    uint32_t random;
+    os_random(&random, sizeof random);
+    return wait_us / 2 + (int64_t)(random % (uint32_t)wait_us);
+}
+
+static void connect_step(struct remote_client *client, int64_t *retry_us) {
+    if (is_dormant(client)) {
+        doze(client, -1);
+        return;
+    }
+    struct os_socket socket;
+    if (is_being_left(client)) {
+        doze(client, RETRY_FIRST_US);
+        return;
+    }
+    if (!client->owned)
+        client->owned = client->options.take_over(client->options.context);
+    if (os_socket_connect_in(client->directory, REMOTE_SOCKET_NAME, &socket) == 0 && greet(client, socket)) {
+        *retry_us = RETRY_FIRST_US;
+        return;
+    }
+    check_patience(client);
+    doze(client, spread(*retry_us));
+    *retry_us = *retry_us * 2 < RETRY_MOST_US ? *retry_us * 2 : RETRY_MOST_US;
+}
+
+/* ---- The thread while the connection is up ---- */
+
+struct watchman {
+    uint64_t appends, reads; /* as of the last round */
+    int quiet_ticks, unread_ticks;
+};
+
+/* Sends what is left over, and decides whether to read. Returns how long to wait. REQUIRES: the lock. */
+static int64_t look_around(struct remote_client *client, struct watchman *watchman) {
+    client_flush(client);
+    watchman->quiet_ticks = client->appends != watchman->appends ? 0 : watchman->quiet_ticks + 1;
+    watchman->unread_ticks = client->foreground_reads != watchman->reads ? 0 : watchman->unread_ticks + 1;
+    watchman->appends = client->appends;
+    watchman->reads = client->foreground_reads;
+    if (!client->reading && (client->hurried_count || watchman->unread_ticks >= UNREAD_TICKS))
+        client->reading = client->thread_reads = true;
+    client->thread_sleeps = client->reading && watchman->quiet_ticks > QUIET_TICKS && !client->output.length;
+    if (!client->thread_sleeps)
+        return TICK_US;
+    return client->outstanding && client->thread_reads ? client->options.silence_us / 4 : -1;
+}
+
+/* After a wait: gives the role up where a thread that blocks would rather read itself. REQUIRES: the lock. */
+static void yield_role(struct remote_client *client, struct watchman *watchman) {
+    client->thread_sleeps = false;
+    if (!client->thread_reads)
+        return;
+    if (client->up && !(client->reader_wanted && !client->hurried_count))
+        return;
+    client->reading = client->thread_reads = client->reader_wanted = false;
+    watchman->unread_ticks = 0;
+    if (client->up)
+        client_pass_baton(client);
+}
+
+static void watch_step(struct remote_client *client, struct watchman *watchman) {
+    os_mutex_lock(&client->lock);
+    int64_t wait_us = look_around(client, watchman);
+    bool reads = client->thread_reads, unsent = client->output.length > 0;
+    struct os_poll_item items[2] = {
+        {.descriptor = client->event.descriptor, .wanted = OS_READABLE},
+        {.descriptor = client->socket.descriptor, .wanted = (reads ? OS_READABLE : 0) | (unsent ? OS_WRITABLE : 0)}};
+    os_mutex_unlock(&client->lock);
+    /* Without the role the socket may be closed under us: then its number is waited for in vain, for a tick. */
+    os_poll(items, reads || unsent ? 2 : 1, wait_us);
+    if (items[0].ready)
+        os_event_clear(&client->event);
+    if (reads)
+        client_receive(client, false, 0);
+    os_mutex_lock(&client->lock);
+    yield_role(client, watchman);
+    os_mutex_unlock(&client->lock);
+}
+
+static void *run(void *argument) {
+    struct remote_client *client = argument;
+    struct watchman watchman = {0};
+    int64_t retry_us = RETRY_FIRST_US;
+    for (;;) {
+        os_mutex_lock(&client->lock);
+        bool up = client->up, closing = client->closing;
+        os_mutex_unlock(&client->lock);
+        if (closing)
+            return NULL;
+        if (up)
+            watch_step(client, &watchman);
+        else
+            connect_step(client, &retry_us);
+    }
+}
+
+/* ---- Life ---- */
+
+static void free_client(struct remote_client *client) {
+    os_event_close(&client->event);
+    protocol_free(&client->output);
+    memory_free(client->input);
+    memory_free(client->requests);
+    memory_free(client->twin_numbers.free);
+    memory_free(client->database_numbers.free);
+    memory_free(client->request_numbers.free);
+    os_condition_destroy(&client->room);
+    os_mutex_destroy(&client->lock);
+    memory_free(client);
+}
+
+fdb_error_t remote_client_create(const struct remote_client_options *options, struct remote_client **created) {
+    size_t length = strlen(options->directory) + 1;
+    struct remote_client *client = memory_allocate_zeroed(sizeof *client + length);
+    if (!client)
+        return ERROR_LARGE_ALLOC_FAILED;
+    memcpy(client->directory, options->directory, length);
+    client->options = *options;
+    client->options.directory = client->directory;
+    client->epoch = 1;
+    client->socket.descriptor = client->event.descriptor = -1;
+    client->down_since_us = os_clock_us();
+    os_mutex_init(&client->lock);
+    os_condition_init(&client->room);
+    fdb_error_t error = os_event_create(&client->event);
+    if (!error)
+        error = os_thread_start(&client->thread, "keel-join", run, client);
+    if (error) {
+        free_client(client);
+        return error;
+    }
+    *created = client;
+    return 0;
+}
+
+void remote_client_close(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    client->closing = true;
+    client_flush(client);
+    os_mutex_unlock(&client->lock);
+    client_kick(client);
+    os_thread_join(client->thread);
+    if (client->up)
+        os_socket_close(&client->socket);
+    free_client(client);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The owner's side of a shared database: serves everybody who connects. Every transaction of a client
+ * is an ordinary struct transaction here, so that what a client sees is what src/txn does.
+ */
+#ifndef KEEL_REMOTE_SERVER_H
+#define KEEL_REMOTE_SERVER_H
+
+#include "database/database.h"
+#include "os/socket.h"
+
+/* The name of the socket in a database's directory. */
+#define REMOTE_SOCKET_NAME "keel.sock"
+
+struct remote_server;
+
+/*
+ * Starts a server that listens nowhere yet. The database has to outlive it. PLATFORM_ERROR, IO_ERROR
+ * or LARGE_ALLOC_FAILED: nothing was started.
+ */
+fdb_error_t remote_server_start(struct database *database, struct remote_server **server);
+
+/*
+ * Accepts connections from this socket too, whatever it is; takes it over, also on failure. With
+ * `same_user_only`, which needs a socket of the file system, only the user of this process and root
+ * get in. Any thread; at most a few sockets (LARGE_ALLOC_FAILED).
+ */
+fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket listener, bool same_user_only);
+
+/* What a person may want to know. Any thread. */
+struct remote_server_status {
+    uint64_t connections, connections_total, requests_total, violations_total;
+};
+void remote_server_get_status(struct remote_server *server, struct remote_server_status *status);
+
+/*
+ * Ends all connections and frees the server. Commits that are under way are answered first; whoever
+ * else waits finds the connection closed. REQUIRES: not called by a thread of the database.
+ */
+void remote_server_stop(struct remote_server *server);
+
+#endif
