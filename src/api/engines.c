@@ -191,7 +191,8 @@ static fdb_error_t open_entry(const char *path, struct engine_entry **opened) {
         error = join(entry);
     if (error || known) {
         memory_free(entry);
-        *opened = known;
+        if (!error)
+            *opened = known;
         return error;
     }
     entry->next = entries;

@@ -9,6 +9,7 @@
  * Threads: the tests run on the main thread; the network on its own. Scratch memory belongs to the
  * main thread.
  */
+#define _GNU_SOURCE /* pipe2 */
 #include "support.h"
 
 #include <errno.h>
@@ -29,6 +30,8 @@ static pthread_t network_thread;
 static char temporary_directory[512];
 static char database_path[600];
 static bool embedded;
+static pid_t holder;      /* the process that owns the database, if it is not this one */
+static int holder_input;  /* it ends when this is closed */
 static char run_prefix[64];
 static char test_prefix[96];
 static int test_number;
@@ -71,8 +74,54 @@ static void choose_database(void) {
     snprintf(database_path, sizeof database_path, "%s/database", temporary_directory);
 }
 
+/* Starts the process that owns the database, and waits until it does. */
+static void start_holder(const char *program) {
+    int input[2], output[2];
+    if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC)) {
+        exit(2);
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
+    char *arguments[] = {(char *)"holder", database_path, NULL};
+    if (posix_spawn(&holder, program, &actions, NULL, arguments, environ)) {
+        fprintf(stderr, "conformance: cannot run %s\n", program);
+        exit(2);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    close(input[0]);
+    close(output[1]);
+    holder_input = input[1];
+    char byte;
+    if (read(output[0], &byte, 1) != 1) {
+        fprintf(stderr, "conformance: %s does not hold the database\n", program);
+        exit(2);
+    }
+    close(output[0]);
+}
+
+static void stop_holder(void) {
+    if (!holder) {
+        return;
+    }
+    close(holder_input);
+    int status = 0;
+    while (waitpid(holder, &status, 0) < 0 && errno == EINTR) {
+    }
+    holder = 0;
+    if (status != 0) {
+        fprintf(stderr, "conformance: the process that held the database ended with status %d\n", status);
+        exit(2);
+    }
+}
+
 void run_prepare(void) {
     choose_database();
+    const char *program = getenv("KEEL_TEST_HOLDER");
+    if (embedded && program && *program) {
+        start_holder(program);
+    }
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(run_prefix, sizeof run_prefix, "conformance/%lx%lx%x/", (unsigned long)now.tv_sec,
@@ -112,6 +161,7 @@ static void remove_temporary_directory(void) {
 }
 
 void run_clean_up(void) {
+    stop_holder();
     if (embedded) {
         remove_temporary_directory();
     }

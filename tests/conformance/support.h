@@ -5,7 +5,9 @@
  *
  * Nothing here or in the tests knows more of the library than <foundationdb/fdb_c.h>, so that the
  * suite judges any libfdb_c. KEEL_TEST_CLUSTER names the database (a cluster file); without it the
- * suite opens a fresh embedded database in a temporary directory and removes it afterwards.
+ * suite opens a fresh embedded database in a temporary directory and removes it afterwards. With
+ * KEEL_TEST_HOLDER, a program (tests/remote/holder.c), that database is owned by another process,
+ * and everything goes over its socket.
  */
 #ifndef KEEL_TESTS_CONFORMANCE_SUPPORT_H
 #define KEEL_TESTS_CONFORMANCE_SUPPORT_H
