@@ -31,11 +31,11 @@ static bool arguments_parse(const struct command *command, int *argc, char **arg
     if (!options_parse(command, argc, argv, specs))
         return false;
     if (*argc - 1 < least) {
-        usage_error(command, least == 2 ? "two paths are wanted" : "the path is missing");
+        usage_error(command, least == 2 ? "Two paths are wanted" : "The path is missing");
         return false;
     }
     if (*argc - 1 > most) {
-        usage_error(command, "there is an argument too many: %s", argv[most + 1]);
+        usage_error(command, "There is an argument too many: %s", argv[most + 1]);
         return false;
     }
     return true;
@@ -216,6 +216,8 @@ static int report_mkdir(const char *path, fdb_error_t error) {
     }
     if (error == KEEL_ERROR_DIRECTORY_EXISTS || error == KEEL_ERROR_DIRECTORY_ROOT)
         return report("mkdir: %s: The directory exists already; mkdir -p does not mind", path);
+    if (error == KEEL_ERROR_DIRECTORY_LAYER)
+        return report("mkdir: %s: The directory is there with another layer tag; ls -l shows which", path);
     return report_error("mkdir", path, error);
 }
 
@@ -268,7 +270,9 @@ static int report_mv(char **argv, fdb_error_t error) {
         report("mv: %s: The parent directory does not exist; make it with mkdir -p", argv[2]);
         return EXIT_NOT_FOUND;
     }
-    return report_error("mv", error == KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS || error == KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF ? argv[2] : argv[1], error);
+    if (error == KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS)
+        return report("mv: %s: A directory cannot be moved into another partition, or out of one; make it there and copy its keys", argv[2]);
+    return report_error("mv", error == KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF ? argv[2] : argv[1], error);
 }
 
 static int run_mv(struct session *session, int argc, char **argv) {
@@ -371,7 +375,8 @@ static int run_rm(struct session *session, int argc, char **argv) {
     if (error == NOT_EMPTY)
         code = report("rm: %s: The directory is not empty, and was left as it is", argv[1]);
     else if (error)
-        code = report_error("rm", argv[1], error);
+        code = error == KEEL_ERROR_DIRECTORY_ROOT ? report("rm: /: The root cannot be removed; remove the directories in it, or clearrange all keys")
+                                                  : report_error("rm", argv[1], error);
     else
         answer_write(session, json_pack("{s:o,s:b}", "path", path_json(place.path), "removed", 1));
     node_free(&rm.node);
