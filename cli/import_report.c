@@ -68,3 +68,11 @@ void report_summary(const struct report *report_) {
         if (report_->counts[i])
             report("  %10s  %s", human_count(report_->counts[i]), reasons[i]);
 }
+
+json_t *report_json(const struct report *report_) {
+    json_t *object = json_object();
+    for (int i = 0; i < REASON_COUNT; i++)
+        if (report_->counts[i])
+            json_object_set_new(object, reasons[i], json_integer((json_int_t)report_->counts[i]));
+    return object;
+}
