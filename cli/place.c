@@ -273,7 +273,7 @@ fdb_error_t call_open(struct call *call, FDBTransaction *tr, keel_subspace *subs
 
 int call_report(struct call *call, const char *what, fdb_error_t error) {
     char text[512];
-    snprintf(text, sizeof text, what ? "%s %s" : "%s", call->directory, what);
+    snprintf(text, sizeof text, "%s%s%s", call->directory, what ? " " : "", what ? what : "");
     if (error == TOO_MUCH_TO_READ)
         return report("%s: %s: There is more than can be read in the five seconds that a transaction has", call->command.name, text);
     if (error == KEEL_ERROR_DIRECTORY_PARTITION_ROOT)
