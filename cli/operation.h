@@ -6,7 +6,7 @@
 #include "cli.h"
 
 int command_status(struct session *session, int argc, char **argv);  /* cmd_status.c */
-int command_top(struct session *session, int argc, char **argv);     /* cmd_top.c */
+int command_top(struct session *session, int argc, char **argv);     /* cmd_status.c */
 int command_backup(struct session *session, int argc, char **argv);  /* cmd_backup.c */
 int command_restore(struct session *session, int argc, char **argv); /* cmd_restore.c */
 int command_copy(struct session *session, int argc, char **argv);    /* cmd_copy.c */
