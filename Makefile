@@ -166,6 +166,12 @@ $(KEEL): $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE)
 	@echo "link $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
 
+# A test that runs commands beside writers in one process: all of keel but its main.
+$(BUILD)/bin/operation-load: tests/cli/operation_load.c $(filter-out $(BUILD)/cli/main.o,$(CLI_OBJECTS)) $(KEEL_OBJECTS) $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CPPFLAGS) -Icli $(CFLAGS) $(LDFLAGS) $(filter-out $(ARCHIVE),$^) -o $@ $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
+
 # --- The demo ---
 
 .PHONY: demo
@@ -210,7 +216,7 @@ TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
-	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL)
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL) $(BUILD)/bin/operation-load
 
 .PHONY: test
 test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them
