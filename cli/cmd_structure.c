@@ -23,6 +23,7 @@ static bool path_argument(const struct command *command, const char *text, struc
     if (text_to_path(text, place, &message))
         return true;
     usage_error(command, "%s", message);
+    text_path_free(place);
     return false;
 }
 
