@@ -82,12 +82,12 @@ static const char loads_help[] =
     "    load first of /one is active\n";
 
 const struct command bulk_commands[] = {
-    {.name = "import", .arguments = "FILE --into DIR [OPTION]…", .summary = "load CSV or JSON lines into a directory, all at once for readers", .help = import_help,
+    {.name = "import", .arguments = "FILE --into DIR [OPTION]…", .summary = "Loads CSV or JSON lines into a directory, all at once for readers", .help = import_help,
      .run = command_import, .group = COMMAND_BULK, .completes_directories = true},
-    {.name = "export", .arguments = "DIR [FILE] [OPTION]…", .summary = "write what was imported as CSV or JSON lines", .help = export_help,
+    {.name = "export", .arguments = "DIR [FILE] [OPTION]…", .summary = "Writes what was imported as CSV or JSON lines", .help = export_help,
      .run = command_export, .group = COMMAND_BULK, .completes_directories = true, .only_reads = true},
     {.name = "loads", .arguments = "--into DIR [--activate NAME | --abandon NAME | --cleanup [--older-than AGE]]",
-     .summary = "list, activate, abandon and clean up what was prepared", .help = loads_help, .run = command_loads, .group = COMMAND_BULK,
+     .summary = "Lists what was prepared; activates, abandons, cleans up", .help = loads_help, .run = command_loads, .group = COMMAND_BULK,
      .completes_directories = true},
     {.name = NULL},
 };

@@ -44,6 +44,7 @@ struct import {
     struct duplicates *duplicates;  /* of a dry run */
     fdb_error_t fatal;              /* what the load said that is no row's fault */
     uint64_t ordinal, accepted;     /* rows seen; rows that went into the load or would */
+    uint64_t begun_at;              /* offset in the file, behind what an earlier run has read */
     struct timespec began;
 };
 
@@ -167,13 +168,11 @@ static enum ending take_rows(struct import *import) {
     struct row row = {0};
     struct row_problem problem = {0};
     for (;;) {
-        if (session_interrupted())
-            return ENDED_INTERRUPTED;
         enum row_result result = source_next(&import->source, &row, &problem);
-        if (result == ROW_END)
-            return ENDED_WELL;
-        if (result == ROW_FAILED)
-            return session_interrupted() ? ENDED_INTERRUPTED : ENDED_BY_ERROR;
+        if (session_interrupted()) /* looked at now: a pipe may have ended because who wrote it was interrupted too */
+            return ENDED_INTERRUPTED;
+        if (result == ROW_END || result == ROW_FAILED)
+            return result == ROW_END ? ENDED_WELL : ENDED_BY_ERROR;
         row.ordinal = ++import->ordinal;
         if (result == ROW_OK)
             problem.line = input->row_line;
@@ -186,11 +185,17 @@ static enum ending take_rows(struct import *import) {
         }
         input_row_done(input);
         if (import->ordinal % PROGRESS_EVERY_ROWS == 0)
-            progress_update(import->progress, input->row_offset, import->accepted);
+            progress_update(import->progress, input->row_offset - import->begun_at, import->accepted);
     }
 }
 
 /* ---- Beginning ---- */
+
+static void show_progress(struct import *import, const char *doing) {
+    const struct input *input = &import->source.input;
+    import->begun_at = input->row_offset;
+    import->progress = progress_begin(import->session, doing, "bytes", input->size > input->row_offset ? input->size - input->row_offset : 0);
+}
 
 static bool open_errors_file(struct import *import) {
     if (!import->options.errors_to)
@@ -387,9 +392,8 @@ static int load(struct import *import) {
         return exit_code;
     enum ending ending = ENDED_WELL;
     if (!keel_bulk_position(import->bulk).finished) {
-        import->progress = progress_begin(import->session, "importing", "bytes", import->source.input.size);
+        show_progress(import, import->ordinal ? "importing the rest" : "importing");
         ending = take_rows(import);
-        progress_update(import->progress, import->source.input.row_offset, import->accepted);
         progress_end(import->progress, ending == ENDED_WELL);
     }
     if (ending == ENDED_WELL)
@@ -414,10 +418,9 @@ static int rehearse(struct import *import) {
     import->duplicates = import->schema.key_count ? duplicates_open() : NULL;
     if (import->schema.key_count && !import->duplicates)
         return report("the temporary file for keys (TMPDIR): %s", strerror(errno));
-    import->progress = progress_begin(import->session, "checking", "bytes", import->source.input.size);
+    show_progress(import, "checking");
     import->options.skip = true; /* all that is wrong, at once */
     enum ending ending = take_rows(import);
-    progress_update(import->progress, import->source.input.row_offset, import->accepted);
     progress_end(import->progress, ending == ENDED_WELL);
     if (ending == ENDED_WELL && import->duplicates && !duplicates_find(import->duplicates, found_duplicate, import))
         return report("the temporary file for keys (TMPDIR): %s", strerror(errno));
