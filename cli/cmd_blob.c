@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STEP_BYTES = 1000000, NAMES_AT_ONCE = 500, TRANSACTION_TOO_LARGE = 2101 };
+enum { STEP_BYTES = 1000000, NAMES_AT_ONCE = 500, TRANSACTION_CANCELLED = 1025, TRANSACTION_TOO_LARGE = 2101 };
 
 struct blob {
     struct call *call;
@@ -111,7 +111,9 @@ static bool write_stream(struct blob *blob, FILE *stream, uint64_t total, keel_f
         *error = 1501;
     while (!*error) {
         blob->count = fread(blob->data, 1, STEP_BYTES, stream);
-        if (ferror(stream) || (blob->count == 0 && !first))
+        if (session_interrupted())
+            *error = TRANSACTION_CANCELLED;
+        if (*error || ferror(stream) || (blob->count == 0 && !first))
             break;
         if (!(*error = session_write(blob->call->session, step, blob))) {
             *written += (int64_t)blob->count;
@@ -120,7 +122,7 @@ static bool write_stream(struct blob *blob, FILE *stream, uint64_t total, keel_f
             progress_update(progress, (uint64_t)*written, 0);
         }
     }
-    bool good = !ferror(stream);
+    bool good = *error || !ferror(stream);
     progress_end(progress, !*error && good);
     return good;
 }

@@ -227,7 +227,7 @@ int subcommand_run(const char *command, const struct subcommand *table, struct s
     session->must_exist = session->must_exist || found->only_reads;
     int code = found->run(&call);
     text_path_free(&call.path);
-    return code;
+    return code && session_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
 int call_begin(struct call *call, const struct option_spec *specs, int least, int most) {
@@ -385,9 +385,11 @@ bool input_read(const char *file, struct buffer *data) {
         clearerr(stdin);
     else
         fclose(stream);
-    if (failed)
+    if (session_interrupted())
+        report("interrupted");
+    else if (failed)
         report("%s: %s", file, strerror(reason));
-    return !failed;
+    return !failed && !session_interrupted();
 }
 
 /* ---- Rows ---- */

@@ -3,6 +3,8 @@
 import json
 import os
 import random
+import signal
+import subprocess
 
 
 # ---- What all have in common ----
@@ -323,6 +325,28 @@ def test_blob_fails(keel):
     assert keel.ok("blob", "get", "/files", "a") == "x"
     keel.ok("blob", "put", "/files", "a", "-", input="")
     keel.fails(3, "blob", "get", "/files", "a")
+
+
+def interrupted(keel, *args):
+    """Runs a command that reads from the pipe `fifo`, sends Ctrl-C while it does, and returns its exit code and standard error."""
+    os.mkfifo(keel.path("fifo"))
+    child = subprocess.Popen([keel.binary, keel.db, *args], stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=keel.environment, cwd=keel.directory)
+    with open(keel.path("fifo"), "wb") as fifo:  # opened when the command has opened it
+        fifo.write(b"1234")
+        fifo.flush()
+        child.send_signal(signal.SIGINT)
+    _, error = child.communicate()
+    os.unlink(keel.path("fifo"))
+    return child.returncode, error.decode()
+
+
+def test_ctrl_c_while_input_is_read(keel):
+    for words in (("blob", "put", "/app", "a", "fifo"), ("doc", "set", "/app", "1", "@fifo"), ("queue", "push", "/app", "@fifo"),
+                  ("table", "setrow", "/app", "r", "@fifo")):
+        code, error = interrupted(keel, *words)
+        assert code == 130 and "interrupted" in error, (words, code, error)
+    keel.ok("set", "x", "y")
+    assert keel.ok("ls") == "", "nothing was written"
 
 
 def test_blob_in_a_transaction(keel):

@@ -315,6 +315,12 @@ def test_directories_in_one_transaction(keel):
     assert any('"committed_version": null' in line for line in row), row
 
 
+def test_options_in_a_script(keel):
+    """Options among the words of a line, before and behind arguments."""
+    out = keel.script("mkdir -p --layer queue /a/b\nls -l /a\ntree --depth 1 /a\ntree /a -d 0\n")
+    assert out.endswith("/a\n└── b [queue]\n/a\n"), out
+
+
 def test_partition_in_partition_removed(keel):
     keel.ok("mkdir", "-l", "partition", "/p")
     keel.ok("mkdir", "-l", "partition", "/p/q")
