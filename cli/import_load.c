@@ -195,7 +195,7 @@ static int refuse_name(const keel_bulk_load *load, const struct import_options *
 
 static int decide(const struct choice *choice, const struct import_options *options, const char *resume_command, char *name) {
     bool one = choice->unfinished == 1, ended = one && choice->load.state != KEEL_BULK_PREPARING && choice->load.state != KEEL_BULK_READY;
-    if (ended)
+    if (ended && !(options->resume && choice->load.state == KEEL_BULK_ACTIVE)) /* which a run did that was cut off behind it */
         return refuse_name(&choice->load, options);
     if (!options->resume) {
         if (choice->unfinished)
