@@ -284,6 +284,11 @@ bench-bulk: $(BUILD)/bin/bench-bulk ## bulk loads of up to ROWS rows (1000000): 
 	@$(BUILD)/bin/bench-bulk $(BUILD)/bench-bulk-data $(ROWS)
 	@rm -rf $(BUILD)/bench-bulk-data*
 
+.PHONY: bench-import
+bench-import: $(KEEL) ## keel import beside sqlite3's .import: ROWS rows (1000000), best of ROUNDS (3)
+	@tools/install_packages.sh sqlite3
+	@bench/bench_import.py $(KEEL) $(BUILD)/bench-import $(or $(ROWS),1000000) $(or $(ROUNDS),3)
+
 .PHONY: bench-recipes
 bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)
 	@for name in $(RECIPE_BENCH_NAMES); do $(BUILD)/bin/bench-recipe-$$name $(or $(SIZE),1000000) || exit 1; done

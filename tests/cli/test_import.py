@@ -216,7 +216,8 @@ def test_programs_read_it(keel):
     keel.write("program.c", program)
     build = os.path.dirname(os.path.dirname(keel.binary))
     root = os.path.join(here, "..", "..")
-    flags = os.environ.get("KEEL_TEST_CFLAGS", "").split()
+    sanitized = re.search(r"/sanitize-([a-z-]+)$", build)
+    flags = ["-fsanitize=" + sanitized.group(1).replace("-", ",")] if sanitized else []
     subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-Wall", "-Wextra", "-Werror", *flags, f"-I{root}/include", keel.path("program.c"), "-o",
                     keel.path("program"), f"-L{build}/lib", "-lkeel", "-lfdb_c", f"-Wl,-rpath,{build}/lib", "-pthread"], check=True)
     keel.write("users.csv", FIRST + "9,Cid,Oslo\n")
