@@ -204,10 +204,8 @@ static fdb_error_t decide_row(struct keel_bulk *bulk, struct bulk_batch *batch, 
         return 0;
     }
     batch->rows[row].certain = true;
-    for (uint32_t i = bulk_batch_first_pair(batch, row); i < batch->pairs.count && batch->pairs.pairs[i].row == row; i++) {
-        batch->check_count -= batch->pairs.pairs[i].check;
+    for (uint32_t i = bulk_batch_first_pair(batch, row); i < batch->pairs.count && batch->pairs.pairs[i].row == row; i++)
         batch->pairs.pairs[i].check = false;
-    }
     return 0;
 }
 

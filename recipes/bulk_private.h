@@ -132,6 +132,9 @@ struct bulk_row {
     bool skipped, certain; /* certain: known not to be in the database */
 };
 
+/* So many keys are asked for at once: what the database has there may be long. */
+enum { BULK_READS_MAX = 1000 };
+
 struct bulk_batch {
     enum bulk_batch_state state;
     bool decided;           /* which rows it writes */
@@ -141,13 +144,14 @@ struct bulk_batch {
     struct bulk_pairs pairs;
     struct bulk_row *rows;
     uint32_t row_count, row_capacity;
-    uint32_t check_count;
     struct bulk_progress progress; /* what it adds; complete once decided */
     FDBTransaction *tr;
     FDBFuture *future;                  /* of the commit or the wait */
     FDBFuture *owner_read, *own_read;
-    FDBFuture **reads;                  /* one for each pair to check, in order */
-    uint32_t reads_count, reads_capacity;
+    uint32_t checked;                   /* pairs, from the first on, that need no look at the database any more */
+    uint32_t asked;                     /* … and those that are asked for */
+    FDBFuture *reads[BULK_READS_MAX];   /* for the pairs between the two that are to be checked, in order */
+    int reads_count;
 };
 
 /* Appends a row made of `row`'s pairs; those that are to be looked up have `check`. */
