@@ -21,10 +21,10 @@
 
 #include <stdlib.h>
 
-#include "api/log_line.h"
 #include "api/place.h"
 #include "engine/engine.h"
 #include "os/file.h"
+#include "os/log_line.h"
 #include "os/path.h"
 #include "os/thread.h"
 #include "util/memory.h"
