@@ -126,26 +126,31 @@ static int run_ls(struct session *session, int argc, char **argv) {
 
 /* ---- tree ---- */
 
-/* Whether a later sibling of nodes[index], or of its ancestor at `count` names, follows in the list. */
-static bool has_sibling_below(const struct node_list *list, size_t index, size_t count) {
-    for (size_t i = index + 1; i < list->count && list->nodes[i].path.count >= count; i++) {
-        if (list->nodes[i].path.count == count)
-            return true;
+/*
+ * Which nodes are the last in their directory, from the end of the list backwards: `seen` says for each depth whether a sibling came already.
+ */
+static void find_last(struct node_list *list, bool *seen) {
+    size_t root_count = list->nodes[0].path.count, deepest = 0;
+    for (size_t i = list->count; i-- > 0;) {
+        size_t depth = list->nodes[i].path.count - root_count;
+        for (; deepest > depth; deepest--)
+            seen[deepest] = false;
+        deepest = depth;
+        list->nodes[i].is_last = !seen[depth];
+        seen[depth] = true;
     }
-    return false;
 }
 
-static void print_branch(const struct node_list *list, size_t index, bool details) {
+/* `ended` says for each depth above whether the directory that leads here is the last of its own. */
+static void print_branch(const struct node_list *list, size_t index, bool *ended, bool details) {
     const struct node *node = &list->nodes[index];
-    size_t root_count = list->nodes[0].path.count;
+    size_t depth = node->path.count - list->nodes[0].path.count;
     struct buffer text = {0};
-    for (size_t count = root_count + 1; count <= node->path.count; count++) {
-        bool sibling = has_sibling_below(list, index, count);
-        if (count < node->path.count)
-            fputs(sibling ? "│   " : "    ", stdout);
-        else
-            fputs(sibling ? "├── " : "└── ", stdout);
-    }
+    ended[depth] = node->is_last;
+    for (size_t i = 1; i < depth; i++)
+        fputs(ended[i] ? "    " : "│   ", stdout);
+    if (depth > 0)
+        fputs(node->is_last ? "└── " : "├── ", stdout);
     if (index == 0) {
         text_from_path(node->path, &text);
         fwrite(text.data, 1, text.length, stdout);
@@ -162,6 +167,23 @@ static void print_branch(const struct node_list *list, size_t index, bool detail
     buffer_free(&text);
 }
 
+static void print_tree(struct node_list *list, bool details) {
+    size_t depth_max = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t depth = list->nodes[i].path.count - list->nodes[0].path.count;
+        depth_max = depth > depth_max ? depth : depth_max;
+    }
+    bool *marks = calloc(2 * (depth_max + 1), sizeof *marks);
+    if (!marks) {
+        report("out of memory");
+        exit(EXIT_FAILED);
+    }
+    find_last(list, marks);
+    for (size_t i = 0; i < list->count; i++)
+        print_branch(list, i, marks + depth_max + 1, details);
+    free(marks);
+}
+
 static int run_tree(struct session *session, int argc, char **argv) {
     const struct command *command = command_find("tree");
     const char *details = NULL, *depth = NULL;
@@ -173,12 +195,10 @@ static int run_tree(struct session *session, int argc, char **argv) {
         !path_argument(command, argc > 1 ? argv[1] : "/", &place))
         return EXIT_USAGE;
     fdb_error_t error = node_list_walk(session, place.path, (size_t)depth_max, &list);
-    for (size_t i = 0; !error && i < list.count; i++) {
-        if (session->json)
-            output_json(node_json(&list.nodes[i]));
-        else
-            print_branch(&list, i, details != NULL);
-    }
+    for (size_t i = 0; !error && session->json && i < list.count; i++)
+        output_json(node_json(&list.nodes[i]));
+    if (!error && !session->json)
+        print_tree(&list, details != NULL);
     int code = error ? report_error("tree", argc > 1 ? argv[1] : "/", error) : EXIT_OK;
     node_list_free(&list);
     text_path_free(&place);

@@ -77,8 +77,8 @@ static int cells_report(struct cells *cells, fdb_error_t error) {
     struct call *call = cells->call;
     char what[300];
     if (error == KEEL_ERROR_STORED_FORMAT)
-        return report("%s: %s: The directory holds keys that are no cells of such a table; is it kept %s, or no table?", call->command.name, call->directory,
-                      cells->by_rows ? "by columns too (then without --by-rows)" : "by rows only (--by-rows)");
+        return report("%s: %s: The directory holds keys that are no cells of such a table; is it kept %s, or no table?", call->command.name,
+                      call->directory, cells->by_rows ? "by columns too (then without --by-rows)" : "by rows only (--by-rows)");
     if (call->argc == 0)
         return call_report(call, NULL, error);
     snprintf(what, sizeof what, "%s%s%s", call->argv[0], cells->second.bytes.data ? " " : "", cells->second.bytes.data ? call->argv[1] : "");

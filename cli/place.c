@@ -130,8 +130,9 @@ static bool is_plain(const struct buffer *text) {
     const char *string = (const char *)text->data;
     if (text->length == 0 || is_tuple_text(string) || strchr("-@#", string[0]))
         return false;
-    for (size_t i = 0; i < text->length; i++) {
-        if (text->data[i] <= ' ' || text->data[i] >= 0x7f || strchr("\\\"';", string[i]))
+    for (size_t i = 0, length; i < text->length; i += length) {
+        length = text_printable(text->data + i, text->length - i);
+        if (length == 0 || strchr(" \\\"';", string[i]))
             return false;
     }
     return true;
@@ -276,6 +277,9 @@ int call_report(struct call *call, const char *what, fdb_error_t error) {
     snprintf(text, sizeof text, "%s%s%s", call->directory, what ? " " : "", what ? what : "");
     if (error == TOO_MUCH_TO_READ)
         return report("%s: %s: There is more than can be read in the five seconds that a transaction has", call->command.name, text);
+    if (error == KEEL_ERROR_BUFFER_TOO_SMALL)
+        return report("%s: %s: The name is too long: with the prefix of the directory it may have %d bytes", call->command.name, call->directory,
+                      KEEL_SUBSPACE_PREFIX_MAX);
     if (error == KEEL_ERROR_DIRECTORY_PARTITION_ROOT)
         return report("%s: %s: A partition holds directories only: name one in it", call->command.name, call->directory);
     if (error == KEEL_ERROR_STORED_FORMAT)

@@ -110,7 +110,7 @@ commit
 
 
 def test_names(keel):
-    """What is a number and what is text; all that is listed can be typed again."""
+    """What is a number and what is text; all that is listed reads back."""
     cases = [("7", 7), ("-7", -7), ("ann", "ann"), ('"7"', "7"), ("007", "007"), ("1e5", "1e5"), ("1.5", 1.5), ("2024-01-02", "2024-01-02"),
              ("two words", "two words"), ("\\x41b", "Ab"), ("ünï", "ünï"), ("0x00ff", {"text": "0x00ff"}), ("-", "-"), ("true", "true"),
              ("uuid(00112233-4455-6677-8899-aabbccddeeff)", {"text": "uuid(00112233-4455-6677-8899-aabbccddeeff)"}), ("/x", "/x"),
@@ -347,6 +347,12 @@ def test_ctrl_c_while_input_is_read(keel):
         assert code == 130 and "interrupted" in error, (words, code, error)
     keel.ok("set", "x", "y")
     assert keel.ok("ls") == "", "nothing was written"
+
+
+def test_blob_name_too_long(keel):
+    assert "510 bytes" in keel.fails(1, "blob", "put", "/files", "n" * 520, "-", input="x")
+    keel.ok("blob", "put", "/files", "n" * 490, "-", input="x")
+    assert keel.json("blob", "ls", "/files") == [{"name": "n" * 490, "size": 1}]
 
 
 def test_blob_in_a_transaction(keel):

@@ -103,6 +103,14 @@ def test_tree_of_many(keel):
     assert len(lines) == 1 + 20 + 140 + 400
     assert sum("f" in line for line in lines) == 400
     assert sum(line.startswith("└") for line in lines) == 1
+    rows, branch = keel.json("tree"), {}
+    for row in rows[1:]:
+        parent, name = row["path"].rsplit("/", 1)
+        branch.setdefault(parent, []).append(name)
+    for row, line in zip(rows[1:], lines[1:]):
+        names = row["path"].split("/")[1:]
+        last = [branch["".join("/" + name for name in names[:i])][-1] == names[i] for i in range(len(names))]
+        assert line == "".join("    " if ended else "│   " for ended in last[:-1]) + ("└── " if last[-1] else "├── ") + names[-1]
 
 
 # ---- mkdir ----
