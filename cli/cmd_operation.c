@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "util/error.h"
+
 static const char STATUS_HELP[] =
     "Shows the version, how much is read and written, how long that takes, conflicts, and where the bytes are: the\n"
     "window (the last seconds, in memory), the log (commits that may not be in the base yet) and the base\n"
@@ -117,6 +119,19 @@ json_t *json_hex(uint64_t number) {
     char text[17];
     snprintf(text, sizeof text, "%016llx", (unsigned long long)number);
     return json_string(text);
+}
+
+fdb_error_t text_to_prefix(FDBTransaction *tr, const char *text, struct buffer *prefix) {
+    size_t length = strlen(text);
+    bool has_tuple = length > 1 && text[length - 1] == ')' && text[length - 2] != '\\';
+    struct buffer directory = {0};
+    if (*text != '/' || has_tuple)
+        return text_to_key(tr, text, prefix);
+    fdb_error_t error = ERROR_LARGE_ALLOC_FAILED;
+    if (buffer_append(&directory, text, length) && buffer_append(&directory, "()", 3))
+        error = text_to_key(tr, (const char *)directory.data, prefix);
+    buffer_free(&directory);
+    return error;
 }
 
 bool outside_transaction(const struct session *session, const char *command) {

@@ -24,6 +24,12 @@ const char *time_text(uint64_t microseconds);
 /* 64 bits as 16 hexadecimal digits. */
 json_t *json_hex(uint64_t number);
 
+/*
+ * The prefix of the keys that a text names: /app/users the keys of that directory, /app/users("x") those of a subspace in it, ("x",) or x any keys that begin so. Errors
+ * as text_to_key.
+ */
+fdb_error_t text_to_prefix(FDBTransaction *tr, const char *text, struct buffer *prefix);
+
 /* What changes many rows at once does so in transactions of its own: false, reported, between begin and commit. */
 bool outside_transaction(const struct session *session, const char *command);
 
