@@ -50,6 +50,7 @@ static const char export_help[] =
     "  --delimiter C|tab    of CSV; --no-header leaves the header out\n"
     "  --name NAME          another load than the active one\n"
     "  --as documents       DIR is no import: its documents, as the document recipe stores them\n"
+    "  --no-hold            does not hold one version of the database: after five seconds the export goes on at a later one, in the same load\n"
     "\n"
     "Examples:\n"
     "    $ printf 'id,n\\na,1\\nb,\\nc,\"\"\\n' > small.csv\n"

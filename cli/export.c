@@ -24,7 +24,7 @@
 enum { INVALID_OPTION = 2007, IO_ERROR = 1510, PROGRESS_EVERY_ROWS = 1024, NO_LOAD = 100201, LOAD_REMOVED = 100202, INTERRUPTED = 100203 };
 
 struct export_options {
-    const char *directory, *file, *format, *columns, *delimiter, *no_header, *name, *as;
+    const char *directory, *file, *format, *columns, *delimiter, *no_header, *name, *as, *no_hold;
 };
 
 struct export {
@@ -46,7 +46,7 @@ struct export {
 
 /* Begins at a version that stays, where the database can do so. */
 static fdb_error_t hold_version(struct export *export) {
-    fdb_error_t error = fdb_transaction_set_option(export->tr, KEEL_TR_OPTION_LONG_READ, NULL, 0);
+    fdb_error_t error = export->options.no_hold ? 0 : fdb_transaction_set_option(export->tr, KEEL_TR_OPTION_LONG_READ, NULL, 0);
     return error == INVALID_OPTION ? 0 : error;
 }
 
@@ -213,6 +213,7 @@ static bool parse(int argc, char **argv, struct export *export) {
     const struct option_spec specs[] = {{"format", 'f', true, &options->format},        {"columns", 'c', true, &options->columns},
                                         {"delimiter", 'd', true, &options->delimiter},  {"no-header", 0, false, &options->no_header},
                                         {"name", 0, true, &options->name},              {"as", 0, true, &options->as},
+                                        {"no-hold", 0, false, &options->no_hold},
                                         {NULL, 0, false, NULL}};
     if (!options_parse(command, &argc, argv, specs))
         return false;

@@ -72,7 +72,7 @@ static bool read_slice(struct duplicates *duplicates, uint64_t slice, uint64_t s
 
 bool duplicates_find(struct duplicates *duplicates, void (*found)(void *context, uint64_t line, uint64_t first_line), void *context) {
     uint64_t slices = duplicates->count / SLICE_ROWS + 1;
-    size_t room = 2 * SLICE_ROWS + 1000, count = 0; /* twice the mean, and hashes spread evenly */
+    size_t room = duplicates->count < SLICE_ROWS ? duplicates->count + 1 : 2 * SLICE_ROWS, count = 0; /* twice the mean, and hashes spread evenly */
     struct mark *kept = malloc(room * sizeof *kept);
     bool fine = kept && fflush(duplicates->file) == 0;
     for (uint64_t slice = 0; fine && slice < slices; slice++) {

@@ -127,6 +127,8 @@ struct choice {
     const keel_directory *target;
     const char *wanted; /* --name, or NULL */
     FDBTransaction *tr;
+    int all;                   /* loads there are, of whatever kind */
+    bool strangers;            /* none, but other keys */
     int unfinished, validated; /* imports in these states */
     keel_bulk_load load, done; /* the last of each */
     struct load_note note;     /* of `load` */
@@ -136,6 +138,7 @@ static fdb_error_t consider(void *context, const keel_bulk_load *load) {
     struct choice *choice = context;
     struct load_note note;
     bool named = choice->wanted && strcmp(choice->wanted, load->name) == 0;
+    choice->all++;
     if (choice->wanted && !named)
         return 0;
     if (!named && load->state != KEEL_BULK_PREPARING && load->state != KEEL_BULK_READY && load->state != KEEL_BULK_VALIDATED)
@@ -160,11 +163,35 @@ static fdb_error_t consider(void *context, const keel_bulk_load *load) {
     return 0;
 }
 
+/* Whether there is any key in the directory. */
+static fdb_error_t look_for_keys(struct choice *choice) {
+    keel_subspace space;
+    keel_range range;
+    const FDBKeyValue *pairs = NULL;
+    int count = 0;
+    fdb_bool_t more = 0;
+    fdb_error_t error = keel_directory_subspace(choice->target, &space);
+    if (!error)
+        error = keel_subspace_range(&space, KEEL_TUPLE(), &range);
+    if (error)
+        return error;
+    FDBFuture *future = fdb_transaction_get_range(choice->tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(range.begin, (int)range.begin_length),
+                                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(range.end, (int)range.end_length), 1, 0, FDB_STREAMING_MODE_EXACT, 0, 1,
+                                                  0);
+    error = session_wait(future);
+    if (!error)
+        error = fdb_future_get_keyvalue_array(future, &pairs, &count, &more);
+    fdb_future_destroy(future);
+    choice->strangers = count > 0;
+    return error;
+}
+
 static fdb_error_t consider_all(FDBTransaction *tr, void *context) {
     struct choice *choice = context;
     choice->tr = tr;
-    choice->unfinished = choice->validated = 0;
-    return keel_bulk_list(tr, choice->target, consider, choice);
+    choice->all = choice->unfinished = choice->validated = 0;
+    fdb_error_t error = keel_bulk_list(tr, choice->target, consider, choice);
+    return error || choice->all ? error : look_for_keys(choice);
 }
 
 static int refuse_second(const struct choice *choice, const struct import_options *options, const char *resume_command) {
@@ -195,6 +222,8 @@ static int refuse_name(const keel_bulk_load *load, const struct import_options *
 
 static int decide(const struct choice *choice, const struct import_options *options, const char *resume_command, char *name) {
     bool one = choice->unfinished == 1, ended = one && choice->load.state != KEEL_BULK_PREPARING && choice->load.state != KEEL_BULK_READY;
+    if (choice->strangers)
+        return report("import: %s holds keys of something else: import into a directory of its own", options->into);
     if (ended && !(options->resume && choice->load.state == KEEL_BULK_ACTIVE)) /* which a run did that was cut off behind it */
         return refuse_name(&choice->load, options);
     if (!options->resume) {
@@ -243,16 +272,24 @@ static fdb_error_t validated_some(void *context, const keel_bulk_report *found) 
 struct flip {
     const keel_directory *target;
     const char *name;
+    char previous[KEEL_BULK_NAME_MAX + 1]; /* what was active; "": nothing */
 };
 
 static fdb_error_t flip(FDBTransaction *tr, void *context) {
-    const struct flip *wanted = context;
-    return keel_bulk_activate(tr, wanted->target, wanted->name);
+    struct flip *wanted = context;
+    fdb_error_t error = keel_bulk_active_name(tr, wanted->target, wanted->previous);
+    if (error == KEEL_ERROR_NOT_FOUND) {
+        wanted->previous[0] = 0;
+        error = 0;
+    }
+    return error ? error : keel_bulk_activate(tr, wanted->target, wanted->name);
 }
 
 int load_activate(struct session *session, const keel_directory *target, const char *path, const char *name) {
-    struct flip wanted = {target, name};
+    struct flip wanted = {target, name, ""};
     fdb_error_t error = session_write(session, flip, &wanted);
+    if (!error && *wanted.previous && strcmp(wanted.previous, name) != 0 && !session->quiet)
+        report("load %s, which was active before, is kept until: loads --into %s --cleanup", wanted.previous, path);
     return error ? report_error("activate", path, error) : EXIT_OK;
 }
 

@@ -384,6 +384,29 @@ def test_damaged_json(keel):
     assert keel.ok("export", "/x") == '{"id":1}\n{"id":6}\n'
 
 
+def test_memory(keel):
+    """does not grow with the file"""
+    peaks = []
+    for rows in (2000, 200000):
+        big_file(keel, "big.csv", rows)
+        process = start(keel, "big.csv", "--into", "/x", "--index", "city", "--dry-run", "--quiet")
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+        process.stdout.close()
+        process.stderr.close()
+        assert status == 0
+        peaks.append(usage.ru_maxrss)
+    assert peaks[1] < peaks[0] + 64 * 1024, peaks  # the keys' hashes are sorted a slice at a time: 48 MB
+
+
+def test_foreign_directory(keel):
+    """a directory that holds something else is not touched"""
+    keel.ok("doc", "set", "/docs", "1", "--", '{"a": 1}')
+    keel.write("u.csv", FIRST)
+    assert "holds keys of something else" in keel.fails(1, "import", "u.csv", "--into", "/docs")
+    assert json.loads(keel.ok("doc", "get", "/docs", "1")) == {"a": 1}
+
+
 def test_usage(keel):
     keel.write("u.csv", FIRST)
     for arguments in (["u.csv"], ["--into", "/x"], ["u.csv", "--into", "/x", "--as", "rows"], ["u.csv", "--into", "/x", "--format", "xml"],
@@ -551,6 +574,24 @@ def test_export_refused(keel):
     keel.fails(1, "export", "/u", "no/such/place.csv")
     keel.fails(2, "export", "/u", "--format", "xml")
     keel.fails(2, "export")
+
+
+def test_slow_export(keel):
+    """whoever reads the export stalls for longer than the database keeps a version: held, or going on at a later one, all rows come"""
+    rows = 5000
+    keel.write("x.csv", "id,v\n" + "".join(f"{i},{'v' * 60}\n" for i in range(rows)))
+    keel.write("x.jsonl", "".join(json.dumps({"id": i, "v": "v" * 60}, separators=(",", ":")) + "\n" for i in range(rows)))
+    exports = []
+    for number, (file, key, arguments) in enumerate((("x.csv", "--types=id:int", []), ("x.csv", "--types=id:int", ["--no-hold"]),
+                                                     ("x.jsonl", "--key=id", ["--no-hold"]))):
+        db = keel.path(f"{number}.db")
+        assert keel.command(db, "import", file, "--into", "/x", key, "--quiet").code == 0
+        process = subprocess.Popen([keel.binary, "--quiet", db, "export", "/x", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=keel.environment)
+        exports.append((process, process.stdout.read(100), open(keel.path(file), "rb").read()))
+    time.sleep(6)
+    for process, first, expected in exports:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0 and first + out == expected, err
 
 
 def test_export_plain_documents(keel):
