@@ -586,7 +586,8 @@ def test_slow_export(keel):
                                                      ("x.jsonl", "--key=id", ["--no-hold"]))):
         db = keel.path(f"{number}.db")
         assert keel.command(db, "import", file, "--into", "/x", key, "--quiet").code == 0
-        process = subprocess.Popen([keel.binary, "--quiet", db, "export", "/x", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=keel.environment)
+        process = subprocess.Popen([keel.binary, "--quiet", db, "export", "/x", *arguments], bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=keel.environment)
         exports.append((process, process.stdout.read(100), open(keel.path(file), "rb").read()))
     time.sleep(6)
     for process, first, expected in exports:
