@@ -38,7 +38,7 @@ static void find(struct findings *findings, bool damage, const char *where, cons
         findings->damages++;
     else
         findings->remarks++;
-    findings->tell(findings->context, damage, where, text);
+    findings->tell(findings->context, damage, findings->kind ? findings->kind : "database", where, text);
 }
 
 void find_damage(struct findings *findings, const char *where, const char *format, ...) {
@@ -467,7 +467,10 @@ static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findi
 }
 
 fdb_error_t check_directories(struct snapshot *snapshot, struct findings *findings, struct directory_list *list) {
-    return check_layer(snapshot, findings, list, "/", keel_bytes_of("", 0));
+    findings->kind = "directory";
+    fdb_error_t error = check_layer(snapshot, findings, list, "/", keel_bytes_of("", 0));
+    findings->kind = NULL;
+    return error;
 }
 
 void directory_list_free(struct directory_list *list) {

@@ -11,8 +11,9 @@
 
 /* Damage breaks a rule. A remark does not, but somebody may want to know. */
 struct findings {
-    void (*tell)(void *context, bool damage, const char *where, const char *text);
+    void (*tell)(void *context, bool damage, const char *kind, const char *where, const char *text);
     void *context;
+    const char *kind; /* of what is being checked: a recipe's type, "directory", or what engine/check.h names; for scripts */
     uint64_t damages, remarks;
 };
 
