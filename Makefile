@@ -132,6 +132,10 @@ $(BUILD)/bin/fuzz-tuple: tests/fuzz/fuzz_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/bench-tuple: bench/bench_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/bench-bulk: bench/bench_bulk.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/bulk-%: tests/bulk/%.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/keel-stacktester: $(wildcard tests/stacktester/*.c) $(wildcard tests/stacktester/*.h) $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 
@@ -169,6 +173,12 @@ $(KEEL): $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE)
 	@echo "link $@"
 	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
 
+# A test that runs commands beside writers in one process: all of keel but its main.
+$(BUILD)/bin/operation-load: tests/cli/operation_load.c $(filter-out $(BUILD)/cli/main.o,$(CLI_OBJECTS)) $(KEEL_OBJECTS) $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CPPFLAGS) -Icli $(CFLAGS) $(LDFLAGS) $(filter-out $(ARCHIVE),$^) -o $@ $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
+
 # --- The demo ---
 
 .PHONY: demo
@@ -204,6 +214,8 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
 	$(foreach name,$(EXAMPLE_NAMES),example-$(name)=$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),growth-$(name)='$(BUILD)/bin/bench-recipe-$(name) $(GROWTH_MAX)') \
+	bulk-kills='$(BUILD)/bin/bulk-kills $(SCRATCH)/bulk-kills $(BULK_KILLS)' \
+	bulk-million='$(BUILD)/bin/bulk-million $(SCRATCH)/bulk-million $(BULK_USERS)' \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points='env -u KEEL_ROUNDS $(BUILD)/bin/points' \
@@ -212,12 +224,14 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 CRASH_ROUNDS ?= 20
 BANK_KILLS ?= 6
 GROWTH_MAX ?= 10000
+BULK_KILLS ?= 2
+BULK_USERS ?= 100000
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
 	$(BUILD)/bin/remote-holder $(BUILD)/bin/remote-joined $(BUILD)/bin/remote-bank \
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
-	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
-	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL)
+	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) $(BUILD)/bin/bulk-kills $(BUILD)/bin/bulk-million \
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL) $(BUILD)/bin/operation-load
 
 .PHONY: test
 test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them
@@ -239,8 +253,8 @@ conformance: $(BUILD)/bin/conformance ## the conformance suite; FDB_LIB=… FDB_
 # Everything once more under a checker. The random tests run fewer rounds there; the rest is the same.
 .PHONY: test-sanitized
 test-sanitized: ## make test under the address, undefined and thread sanitizers
-	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 test
-	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 test
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 BULK_USERS=20000 test
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 BULK_USERS=20000 test
 
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30
 .PHONY: test-valgrind
@@ -260,7 +274,9 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	  model-sequential='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((3000 * KEEL_SOAK)) $(BUILD)/bin/model-sequential' \
 	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((200 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
 	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)' \
-	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points'
+	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points' \
+	  bulk-kills='$(BUILD)/bin/bulk-kills $(SCRATCH)/bulk-kills $$((2 * KEEL_SOAK)) $$(date +%s)' \
+	  bulk-million='$(BUILD)/bin/bulk-million $(SCRATCH)/bulk-million 1000000'
 
 .PHONY: bench
 bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits beside write+fdatasync, in one run; tuples
@@ -268,6 +284,17 @@ bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits
 	@$(BUILD)/bin/bench-tuple
 	@$(BUILD)/bin/bench $(BUILD)/bench-data $(ROWS)
 	@rm -rf $(BUILD)/bench-data
+
+.PHONY: bench-bulk
+bench-bulk: $(BUILD)/bin/bench-bulk ## bulk loads of up to ROWS rows (1000000): rows a second, and memory that does not grow
+	@rm -rf $(BUILD)/bench-bulk-data*
+	@$(BUILD)/bin/bench-bulk $(BUILD)/bench-bulk-data $(ROWS)
+	@rm -rf $(BUILD)/bench-bulk-data*
+
+.PHONY: bench-import
+bench-import: $(KEEL) ## keel import beside sqlite3's .import: ROWS rows (1000000), best of ROUNDS (3)
+	@tools/install_packages.sh sqlite3
+	@bench/bench_import.py $(KEEL) $(BUILD)/bench-import $(or $(ROWS),1000000) $(or $(ROUNDS),3)
 
 .PHONY: bench-recipes
 bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)

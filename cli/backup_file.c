@@ -54,7 +54,7 @@ static uint64_t seed_of(const struct backup_header *header, uint64_t block) { re
 
 static bool write_all(struct backup_writer *writer, const uint8_t *data, size_t length) {
     while (length > 0) {
-        ssize_t written = write(writer->descriptor, data, length);
+        ssize_t written = session_interrupted() ? -1 : write(writer->descriptor, data, length);
         if (written < 0 && errno == EINTR && !session_interrupted())
             continue;
         if (written <= 0) {
@@ -174,8 +174,10 @@ static bool wrong(struct backup_reader *reader, const char *format, ...) {
 static bool read_some(struct backup_reader *reader, uint8_t *data, size_t length, size_t *got) {
     *got = 0;
     while (*got < length) {
+        if (session_interrupted())
+            return wrong(reader, "was not read to its end: interrupted");
         ssize_t count = read(reader->descriptor, data + *got, length - *got);
-        if (count < 0 && errno == EINTR && !session_interrupted())
+        if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
             return wrong(reader, "cannot be read at byte %" PRIu64 ": %s", reader->file_bytes, strerror(errno));

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { STEP_BYTES = 1000000, NAMES_AT_ONCE = 500, TRANSACTION_TOO_LARGE = 2101 };
+enum { STEP_BYTES = 1000000, NAMES_AT_ONCE = 500, TRANSACTION_CANCELLED = 1025, TRANSACTION_TOO_LARGE = 2101 };
 
 struct blob {
     struct call *call;
@@ -54,9 +54,9 @@ static void blob_free(struct blob *blob) {
 
 static int blob_report(struct blob *blob, fdb_error_t error) {
     if (error == KEEL_ERROR_NOT_FOUND)
-        return call_not_found(blob->call, "there is no blob of this name, or it is empty; blob ls shows those there are");
+        return call_not_found(blob->call, "There is no blob of this name; blob ls shows those there are");
     if (error == TRANSACTION_TOO_LARGE && blob->call->session->current)
-        return report("%s: %s %s: a transaction holds 10,000,000 bytes: write longer blobs outside of begin and commit", blob->call->command.name,
+        return report("%s: %s %s: A transaction holds 10,000,000 bytes: write longer blobs outside of begin and commit", blob->call->command.name,
                       blob->call->directory, blob->call->argv[0]);
     return call_report(blob->call, blob->call->argv[0], error);
 }
@@ -111,7 +111,9 @@ static bool write_stream(struct blob *blob, FILE *stream, uint64_t total, keel_f
         *error = 1501;
     while (!*error) {
         blob->count = fread(blob->data, 1, STEP_BYTES, stream);
-        if (ferror(stream) || (blob->count == 0 && !first))
+        if (session_interrupted())
+            *error = TRANSACTION_CANCELLED;
+        if (*error || ferror(stream) || (blob->count == 0 && !first))
             break;
         if (!(*error = session_write(blob->call->session, step, blob))) {
             *written += (int64_t)blob->count;
@@ -120,7 +122,7 @@ static bool write_stream(struct blob *blob, FILE *stream, uint64_t total, keel_f
             progress_update(progress, (uint64_t)*written, 0);
         }
     }
-    bool good = !ferror(stream);
+    bool good = *error || !ferror(stream);
     progress_end(progress, !*error && good);
     return good;
 }
@@ -129,7 +131,7 @@ static bool write_stream(struct blob *blob, FILE *stream, uint64_t total, keel_f
 static int report_part(struct blob *blob, fdb_error_t error, int64_t written) {
     int code = blob_report(blob, error);
     if (written > 0 && !blob->call->session->current)
-        report("%s: %s %s: the first %s bytes were written", blob->call->command.name, blob->call->directory, blob->call->argv[0],
+        report("%s: %s %s: The first %s bytes were written", blob->call->command.name, blob->call->directory, blob->call->argv[0],
                human_count((uint64_t)written));
     return code;
 }
@@ -207,7 +209,7 @@ static fdb_error_t truncate_blob(FDBTransaction *tr, void *context) {
 static int blob_truncate(struct call *call) {
     struct blob blob = {.create = true};
     int code = blob_begin(&blob, call, NULL, 2, 2);
-    if (!code && !call_number(call, "a size", call->argv[1], 0, INT64_MAX, &blob.size))
+    if (!code && !call_number(call, "A size", call->argv[1], 0, INT64_MAX, &blob.size))
         code = EXIT_USAGE;
     if (!code) {
         fdb_error_t error = session_write(call->session, truncate_blob, &blob);
@@ -232,8 +234,8 @@ static fdb_error_t punch_blob(FDBTransaction *tr, void *context) {
 static int blob_punch(struct call *call) {
     struct blob blob = {0};
     int code = blob_begin(&blob, call, NULL, 3, 3);
-    if (!code && (!call_number(call, "an offset", call->argv[1], 0, INT64_MAX, &blob.offset) ||
-                  !call_number(call, "a length", call->argv[2], 0, INT64_MAX, &blob.length)))
+    if (!code && (!call_number(call, "An offset", call->argv[1], 0, INT64_MAX, &blob.offset) ||
+                  !call_number(call, "A length", call->argv[2], 0, INT64_MAX, &blob.length)))
         code = EXIT_USAGE;
     if (!code) {
         fdb_error_t error = session_write(call->session, punch_blob, &blob);
@@ -326,7 +328,7 @@ static int get_to_file(struct blob *blob, const char *file) {
     if (failed)
         return report("blob get: %s: %s", file, strerror(errno));
     if (count < wanted)
-        return report("blob get: %s: the blob became shorter while it was read: %s bytes were written", file, human_count((uint64_t)count));
+        return report("blob get: %s: The blob became shorter while it was read: %s bytes were written", file, human_count((uint64_t)count));
     if (!is_stdout && blob->call->session->json)
         output_json(json_pack("{s:o,s:s,s:I}", "name", name_json(&blob->name.element), "file", file, "read", (json_int_t)count));
     return EXIT_OK;

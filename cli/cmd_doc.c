@@ -64,7 +64,7 @@ static bool read_names(struct document *document, int count) {
         document->elements[i] = document->names[i].element;
         bool is_step = document->hierarchy || i > 0;
         if (is_step && document->elements[i].type != KEEL_TYPE_STRING && document->elements[i].type != KEEL_TYPE_INT) {
-            usage_error(&call->command, "%s: a step of a path is the name of a member or the index of an element", call->argv[i]);
+            usage_error(&call->command, "%s: A step of a path is the name of a member or the index of an element", call->argv[i]);
             return false;
         }
         size_t used = strlen(document->what);
@@ -86,7 +86,7 @@ static int document_begin(struct document *document, struct call *call, bool tak
     document->hierarchy = hierarchy != NULL;
     int names = call->argc - takes_json;
     if (takes_id && !hierarchy && names < 1)
-        return usage_error(&call->command, takes_json ? "the id of the document, or the JSON, is missing" : "the id of the document is missing");
+        return usage_error(&call->command, takes_json ? "The id of the document, or the JSON, is missing" : "The id of the document is missing");
     if (!read_names(document, names))
         return EXIT_USAGE;
     if (takes_json && !call_text(call, call->argv[names], &document->json))
@@ -101,7 +101,7 @@ static int document_report(struct document *document, fdb_error_t error) {
     if (error == KEEL_ERROR_JSON) {
         json_t *json = json_loadb((const char *)document->json.data, document->json.length, JSON_DECODE_ANY | JSON_ALLOW_NUL, &position);
         json_decref(json);
-        report("%s: the text is not valid JSON (line %d, column %d: %s); text stands in quotes: \"ann\", names of members too: {\"name\": 1}",
+        report("%s: The text is not valid JSON (line %d, column %d: %s); text stands in quotes: \"ann\", names of members too: {\"name\": 1}",
                call->command.name, json ? 1 : position.line, json ? 1 : position.column, json ? "a name with a NUL" : position.text);
         return EXIT_USAGE;
     }
@@ -161,7 +161,7 @@ static int doc_insert(struct call *call) {
     if (!code) {
         fdb_error_t error = session_write(call->session, insert_document, &document);
         if (error == KEEL_ERROR_ARGUMENT)
-            code = report("doc insert: %s: a document is an object whose member \"doc_id\", if it has one, is an integer or text", call->directory);
+            code = report("doc insert: %s: A document is an object whose member \"doc_id\", if it has one, is an integer or text", call->directory);
         else if (error)
             code = document_report(&document, error);
         else if (document.hierarchy)
@@ -198,7 +198,7 @@ static int write_document(struct call *call, keel_function function) {
     struct document document = {0};
     int code = document_begin(&document, call, true, true);
     if (!code && document.hierarchy && function == merge_document)
-        code = usage_error(&call->command, "a hierarchy is merged with doc insert --hierarchy");
+        code = usage_error(&call->command, "A hierarchy is merged with doc insert --hierarchy");
     if (!code) {
         fdb_error_t error = session_write(call->session, function, &document);
         if (error)
@@ -323,7 +323,7 @@ static int doc_exists(struct call *call) {
     struct document document = {0};
     int code = document_begin(&document, call, false, true);
     if (!code && document.hierarchy)
-        code = usage_error(&call->command, "with --hierarchy say doc get, which ends with 3 where nothing is");
+        code = usage_error(&call->command, "With --hierarchy say doc get, which ends with 3 where nothing is");
     if (!code) {
         fdb_error_t error = session_read(call->session, document_exists, &document);
         if (error)

@@ -303,7 +303,7 @@ int run_du(struct session *session, int argc, char **argv) {
     if (!options_parse(command, &argc, argv, specs) || (depth && !options_number("depth", depth, 0, INT64_MAX, &depth_max)))
         return EXIT_USAGE;
     if (argc > 2)
-        return usage_error(command, "there is an argument too many: %s", argv[2]);
+        return usage_error(command, "There is an argument too many: %s", argv[2]);
     const char *path = argc > 1 ? argv[1] : "/";
     int code = EXIT_OK;
     if (!text_to_path(path, &place, &message)) {

@@ -98,7 +98,7 @@ static fdb_error_t take_values(FDBTransaction *tr, void *context) {
 
 static int report_values(struct queue *queue, fdb_error_t error) {
     if (error == KEEL_ERROR_NOT_FOUND)
-        return call_not_found(queue->call, "the queue is empty");
+        return call_not_found(queue->call, "The queue is empty");
     if (error)
         return call_report(queue->call, NULL, error);
     results_print(&queue->results);

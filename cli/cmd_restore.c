@@ -238,7 +238,7 @@ struct prefix_request {
 static fdb_error_t find_prefix(FDBTransaction *tr, void *context) {
     struct prefix_request *request = context;
     request->prefix->length = 0;
-    return text_to_key(tr, request->text, request->prefix);
+    return text_to_prefix(tr, request->text, request->prefix);
 }
 
 int command_restore(struct session *session, int argc, char **argv) {

@@ -43,7 +43,7 @@ static bool read_degrees(struct call *call, const char *text, double limit, doub
     *degrees = strtod(text, &end);
     if (errno == 0 && end != text && *end == '\0' && fabs(*degrees) <= limit)
         return true;
-    usage_error(&call->command, "%s: a %s is a number from -%.0f to %.0f", text, limit > 90 ? "longitude" : "latitude", limit, limit);
+    usage_error(&call->command, "%s: A %s is a number from -%.0f to %.0f", text, limit > 90 ? "longitude" : "latitude", limit, limit);
     return false;
 }
 
@@ -54,7 +54,7 @@ static bool read_point(struct spatial *spatial, char **arguments, struct point *
     if (spatial->degrees)
         return read_degrees(call, arguments[0], 90, &point->latitude) && read_degrees(call, arguments[1], 180, &point->longitude) &&
                keel_spatial_from_degrees(point->latitude, point->longitude, &point->x, &point->y) == 0;
-    if (!call_number(call, "a coordinate", arguments[0], 0, UINT32_MAX, &x) || !call_number(call, "a coordinate", arguments[1], 0, UINT32_MAX, &y))
+    if (!call_number(call, "A coordinate", arguments[0], 0, UINT32_MAX, &x) || !call_number(call, "A coordinate", arguments[1], 0, UINT32_MAX, &y))
         return false;
     point->x = (uint32_t)x;
     point->y = (uint32_t)y;
@@ -210,7 +210,7 @@ static int spatial_box(struct call *call) {
     if (!code && (!read_point(&spatial, call->argv, &spatial.point) || !read_point(&spatial, call->argv + 2, &spatial.corner)))
         code = EXIT_USAGE;
     if (!code && (spatial.point.x > spatial.corner.x || spatial.point.y > spatial.corner.y))
-        code = usage_error(&call->command, "the first corner has the smaller numbers, the second the larger ones");
+        code = usage_error(&call->command, "The first corner has the smaller numbers, the second the larger ones");
     if (!code)
         code = spatial_query(&spatial, find_in_box);
     spatial_free(&spatial);
@@ -242,11 +242,11 @@ static fdb_error_t find_around(FDBTransaction *tr, void *context) {
 static bool read_distance(struct spatial *spatial, const char *text) {
     char *end;
     if (!spatial->degrees)
-        return call_number(spatial->call, "a distance", text, 0, UINT32_MAX, &spatial->number);
+        return call_number(spatial->call, "A distance", text, 0, UINT32_MAX, &spatial->number);
     spatial->meters = strtod(text, &end);
     if (end != text && *end == '\0' && spatial->meters >= 0 && isfinite(spatial->meters))
         return true;
-    usage_error(&spatial->call->command, "%s: a distance is a number of meters", text);
+    usage_error(&spatial->call->command, "%s: A distance is a number of meters", text);
     return false;
 }
 

@@ -23,6 +23,7 @@ static bool path_argument(const struct command *command, const char *text, struc
     if (text_to_path(text, place, &message))
         return true;
     usage_error(command, "%s", message);
+    text_path_free(place);
     return false;
 }
 
@@ -31,11 +32,11 @@ static bool arguments_parse(const struct command *command, int *argc, char **arg
     if (!options_parse(command, argc, argv, specs))
         return false;
     if (*argc - 1 < least) {
-        usage_error(command, least == 2 ? "two paths are wanted" : "the path is missing");
+        usage_error(command, least == 2 ? "Two paths are wanted" : "The path is missing");
         return false;
     }
     if (*argc - 1 > most) {
-        usage_error(command, "there is an argument too many: %s", argv[most + 1]);
+        usage_error(command, "There is an argument too many: %s", argv[most + 1]);
         return false;
     }
     return true;
@@ -125,26 +126,31 @@ static int run_ls(struct session *session, int argc, char **argv) {
 
 /* ---- tree ---- */
 
-/* Whether a later sibling of nodes[index], or of its ancestor at `count` names, follows in the list. */
-static bool has_sibling_below(const struct node_list *list, size_t index, size_t count) {
-    for (size_t i = index + 1; i < list->count && list->nodes[i].path.count >= count; i++) {
-        if (list->nodes[i].path.count == count)
-            return true;
+/*
+ * Which nodes are the last in their directory, from the end of the list backwards: `seen` says for each depth whether a sibling came already.
+ */
+static void find_last(struct node_list *list, bool *seen) {
+    size_t root_count = list->nodes[0].path.count, deepest = 0;
+    for (size_t i = list->count; i-- > 0;) {
+        size_t depth = list->nodes[i].path.count - root_count;
+        for (; deepest > depth; deepest--)
+            seen[deepest] = false;
+        deepest = depth;
+        list->nodes[i].is_last = !seen[depth];
+        seen[depth] = true;
     }
-    return false;
 }
 
-static void print_branch(const struct node_list *list, size_t index, bool details) {
+/* `ended` says for each depth above whether the directory that leads here is the last of its own. */
+static void print_branch(const struct node_list *list, size_t index, bool *ended, bool details) {
     const struct node *node = &list->nodes[index];
-    size_t root_count = list->nodes[0].path.count;
+    size_t depth = node->path.count - list->nodes[0].path.count;
     struct buffer text = {0};
-    for (size_t count = root_count + 1; count <= node->path.count; count++) {
-        bool sibling = has_sibling_below(list, index, count);
-        if (count < node->path.count)
-            fputs(sibling ? "│   " : "    ", stdout);
-        else
-            fputs(sibling ? "├── " : "└── ", stdout);
-    }
+    ended[depth] = node->is_last;
+    for (size_t i = 1; i < depth; i++)
+        fputs(ended[i] ? "    " : "│   ", stdout);
+    if (depth > 0)
+        fputs(node->is_last ? "└── " : "├── ", stdout);
     if (index == 0) {
         text_from_path(node->path, &text);
         fwrite(text.data, 1, text.length, stdout);
@@ -161,6 +167,23 @@ static void print_branch(const struct node_list *list, size_t index, bool detail
     buffer_free(&text);
 }
 
+static void print_tree(struct node_list *list, bool details) {
+    size_t depth_max = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t depth = list->nodes[i].path.count - list->nodes[0].path.count;
+        depth_max = depth > depth_max ? depth : depth_max;
+    }
+    bool *marks = calloc(2 * (depth_max + 1), sizeof *marks);
+    if (!marks) {
+        report("out of memory");
+        exit(EXIT_FAILED);
+    }
+    find_last(list, marks);
+    for (size_t i = 0; i < list->count; i++)
+        print_branch(list, i, marks + depth_max + 1, details);
+    free(marks);
+}
+
 static int run_tree(struct session *session, int argc, char **argv) {
     const struct command *command = command_find("tree");
     const char *details = NULL, *depth = NULL;
@@ -172,12 +195,10 @@ static int run_tree(struct session *session, int argc, char **argv) {
         !path_argument(command, argc > 1 ? argv[1] : "/", &place))
         return EXIT_USAGE;
     fdb_error_t error = node_list_walk(session, place.path, (size_t)depth_max, &list);
-    for (size_t i = 0; !error && i < list.count; i++) {
-        if (session->json)
-            output_json(node_json(&list.nodes[i]));
-        else
-            print_branch(&list, i, details != NULL);
-    }
+    for (size_t i = 0; !error && session->json && i < list.count; i++)
+        output_json(node_json(&list.nodes[i]));
+    if (!error && !session->json)
+        print_tree(&list, details != NULL);
     int code = error ? report_error("tree", argc > 1 ? argv[1] : "/", error) : EXIT_OK;
     node_list_free(&list);
     text_path_free(&place);
@@ -216,6 +237,8 @@ static int report_mkdir(const char *path, fdb_error_t error) {
     }
     if (error == KEEL_ERROR_DIRECTORY_EXISTS || error == KEEL_ERROR_DIRECTORY_ROOT)
         return report("mkdir: %s: The directory exists already; mkdir -p does not mind", path);
+    if (error == KEEL_ERROR_DIRECTORY_LAYER)
+        return report("mkdir: %s: The directory is there with another layer tag; ls -l shows which", path);
     return report_error("mkdir", path, error);
 }
 
@@ -268,7 +291,9 @@ static int report_mv(char **argv, fdb_error_t error) {
         report("mv: %s: The parent directory does not exist; make it with mkdir -p", argv[2]);
         return EXIT_NOT_FOUND;
     }
-    return report_error("mv", error == KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS || error == KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF ? argv[2] : argv[1], error);
+    if (error == KEEL_ERROR_DIRECTORY_MOVE_PARTITIONS)
+        return report("mv: %s: A directory cannot be moved into another partition, or out of one; make it there and copy its keys", argv[2]);
+    return report_error("mv", error == KEEL_ERROR_DIRECTORY_MOVE_INTO_SELF ? argv[2] : argv[1], error);
 }
 
 static int run_mv(struct session *session, int argc, char **argv) {
@@ -371,7 +396,8 @@ static int run_rm(struct session *session, int argc, char **argv) {
     if (error == NOT_EMPTY)
         code = report("rm: %s: The directory is not empty, and was left as it is", argv[1]);
     else if (error)
-        code = report_error("rm", argv[1], error);
+        code = error == KEEL_ERROR_DIRECTORY_ROOT ? report("rm: /: The root cannot be removed; remove the directories in it, or clearrange all keys")
+                                                  : report_error("rm", argv[1], error);
     else
         answer_write(session, json_pack("{s:o,s:b}", "path", path_json(place.path), "removed", 1));
     node_free(&rm.node);

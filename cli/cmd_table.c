@@ -76,12 +76,12 @@ static fdb_error_t cells_table(struct cells *cells, FDBTransaction *tr, bool cre
 static int cells_report(struct cells *cells, fdb_error_t error) {
     struct call *call = cells->call;
     char what[300];
+    if (error == KEEL_ERROR_STORED_FORMAT)
+        return report("%s: %s: The directory holds keys that are no cells of such a table; is it kept %s, or no table?", call->command.name,
+                      call->directory, cells->by_rows ? "by columns too (then without --by-rows)" : "by rows only (--by-rows)");
     if (call->argc == 0)
         return call_report(call, NULL, error);
-    snprintf(what, sizeof what, cells->second.bytes.data ? "%s %s" : "%s", call->argv[0], cells->second.bytes.data ? call->argv[1] : "");
-    if (error == KEEL_ERROR_STORED_FORMAT)
-        return report("%s: %s: the directory holds keys that are no cells of such a table; is it one by rows alone (--by-rows), or none?",
-                      call->command.name, call->directory);
+    snprintf(what, sizeof what, "%s%s%s", call->argv[0], cells->second.bytes.data ? " " : "", cells->second.bytes.data ? call->argv[1] : "");
     return call_report(call, what, error);
 }
 
@@ -334,7 +334,7 @@ static int read_entries(struct cells *cells, json_t *object) {
             return EXIT_USAGE;
         cells->count++;
         if (!value_from_json(value, &cells->values[i]))
-            return usage_error(&call->command, "%s: a value is text, a number, true, false, null or {\"hex\": \"00ff\"}", name);
+            return usage_error(&call->command, "%s: A value is text, a number, true, false, null or {\"hex\": \"00ff\"}", name);
         cells->entries[i] = (keel_table_entry){cells->names[i].element, keel_bytes_of(cells->values[i].data, cells->values[i].length)};
     }
     return EXIT_OK;
@@ -361,9 +361,9 @@ static int write_line(struct call *call, bool along_row) {
     if (!code) {
         object = json_loadb((const char *)text.data, text.length, JSON_REJECT_DUPLICATES, &position);
         if (!object)
-            code = usage_error(&call->command, "the text is not valid JSON (line %d, column %d: %s)", position.line, position.column, position.text);
+            code = usage_error(&call->command, "The text is not valid JSON (line %d, column %d: %s)", position.line, position.column, position.text);
         else if (!json_is_object(object))
-            code = usage_error(&call->command, "the cells are a JSON object, such as {\"chess\": 3}");
+            code = usage_error(&call->command, "The cells are a JSON object, such as {\"chess\": 3}");
         else
             code = read_entries(&cells, object);
     }

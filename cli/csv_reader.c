@@ -28,6 +28,7 @@ struct csv_reader {
     struct buffer text;
     struct field *fields; /* data is an offset into text until the row is whole */
     size_t field_count, field_capacity;
+    size_t ended_at; /* fields when the row ended */
     bool row_ended, behind_end, no_memory;
 };
 
@@ -96,6 +97,8 @@ static void on_row(int terminator, void *context) {
     struct csv_reader *reader = context;
     (void)terminator;
     reader->behind_end |= reader->row_ended;
+    if (!reader->row_ended)
+        reader->ended_at = reader->field_count;
     reader->row_ended = true;
 }
 
@@ -110,7 +113,7 @@ static void begin_row(struct csv_reader *reader) {
 /* Gives up the first line of a broken row. libcsv has no other way back to its first state than to begin anew. */
 static enum row_result broken(struct csv_reader *reader, struct row_problem *problem, const char *message) {
     problem_set(problem, REASON_SYNTAX, keel_bytes_of(NULL, 0), "%s", message);
-    problem->field = reader->field_count + 1;
+    problem->field = reader->behind_end ? reader->ended_at : reader->field_count + 1;
     problem->line = reader->input->row_line;
     csv_free(&reader->parser);
     if (!parser_open(reader)) {

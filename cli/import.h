@@ -224,6 +224,37 @@ fdb_error_t mapper_schema(pair_sink sink, void *context, const char *text);
 /* The packed id of the last row. */
 keel_bytes mapper_id(const struct mapper *mapper);
 
+/* Rows of either format. */
+struct source {
+    struct input input;
+    bool is_json;
+    struct csv_reader *csv;
+    struct json_reader json;
+};
+enum row_result source_next(struct source *source, struct row *row, struct row_problem *problem);
+void source_close(struct source *source);
+
+/* ---- The command line (import_options.c) ---- */
+
+struct import_options {
+    const char *file, *into, *format, *as, *key, *types, *columns, *no_header, *delimiter, *quote, *on_error, *errors_to, *error_lines, *name;
+    const char *resume, *no_activate, *dry_run;
+    const char **indexes; /* as given, each a list */
+    size_t index_count;
+    bool is_json, documents, skip;
+    char delimiter_byte;
+    int quote_byte; /* -1: none */
+    int64_t error_lines_max;
+};
+/* EXIT_OK, or what was wrong has been reported. */
+int import_options_parse(int argc, char **argv, struct import_options *options);
+void import_options_free(struct import_options *options);
+bool source_open(struct source *source, const struct import_options *options);
+/* Reads the header or the first object. `ordinal` of the rows that follow begins with 1. False: reported. */
+bool import_schema_make(const struct import_options *options, struct source *source, struct schema *schema);
+/* csv or jsonl, by --format or the file's name. False: neither tells. */
+bool format_of(const char *format, const char *file, bool *is_json);
+
 /* ---- Refused rows (import_report.c) ---- */
 
 struct report {
@@ -232,10 +263,10 @@ struct report {
     uint64_t earlier;    /* refused before a resume */
     uint64_t lines_max;  /* that are printed as they come */
     FILE *rows;          /* --errors-to */
-    bool json;
 };
 void report_problem(struct report *report, const struct row_problem *problem, keel_bytes row);
 void report_summary(const struct report *report);
+json_t *report_json(const struct report *report); /* {"reason": count} */
 
 /* ---- Duplicates of a dry run (import_duplicates.c) ---- */
 
@@ -244,22 +275,41 @@ struct duplicates;
 struct duplicates *duplicates_open(void);
 void duplicates_close(struct duplicates *duplicates);
 bool duplicates_add(struct duplicates *duplicates, keel_bytes id, uint64_t line);
-/* Calls `found` for each key that is there a second time, with both lines. False: the temporary file failed. */
+/* Calls `found` for each key that is there again, with both lines; in no promised order. False: the temporary file failed. */
 bool duplicates_find(struct duplicates *duplicates, void (*found)(void *context, uint64_t line, uint64_t first_line), void *context);
+
+/* ---- Loads (import_load.c) ---- */
+
+/* What the note of a load says; written by import, read by loads and export. */
+struct load_note {
+    bool import; /* the load was made by an import */
+    char file[512];
+    uint64_t size; /* of the file; 0: not known */
+    char *command; /* free() */
+};
+fdb_error_t load_note_read(FDBTransaction *tr, const keel_directory *target, const char *name, struct load_note *note);
+char *load_note_write(const char *file, uint64_t size, const char *command);
+
+/* A command line as it would be typed: free(). `extra` (may be NULL) goes behind it, unless it is there. */
+char *command_line(const struct session *session, int argc, char **argv, const char *extra);
+
+/*
+ * The load that an import into the target begins or goes on with: its name in `name` ("": a new one). False: reported, *exit_code fits.
+ */
+bool load_choose(struct session *session, const keel_directory *target, const struct import_options *options, const char *resume_command,
+                 char name[KEEL_BULK_NAME_MAX + 1], int *exit_code);
+
+/* The directory of a path. NULL: reported, *exit_code fits. */
+keel_directory *target_open(struct session *session, const char *doing, const char *path, bool create, int *exit_code);
+
+/* Validates and, if asked, activates; with progress. Returns the exit code. */
+int load_complete(struct session *session, const keel_directory *target, const char *path, const char *name, bool activate);
+int load_activate(struct session *session, const keel_directory *target, const char *path, const char *name);
 
 /* ---- Commands (cmd_bulk.c has the table) ---- */
 
 int command_import(struct session *session, int argc, char **argv);
 int command_export(struct session *session, int argc, char **argv);
 int command_loads(struct session *session, int argc, char **argv);
-
-/* "a/b" or "/a/b" as a path; free(names). False, reported: an empty name. */
-struct path_names {
-    keel_bytes *names;
-    size_t count;
-};
-bool path_split(const char *text, struct path_names *path);
-/* Opens (or creates) the directory. The error has been reported; *exit_code fits. */
-keel_directory *path_open(struct session *session, const char *text, bool create, int *exit_code);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const reasons[REASON_COUNT] = {
     [REASON_SYNTAX] = "broken quotes or lines",
@@ -44,7 +45,15 @@ static void print_problem(const struct report *report_, const struct row_problem
            problem->message);
 }
 
+/* The progress bar stands on the line that comes next: away with it. */
+static void clear_bar(void) {
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
 void report_problem(struct report *report_, const struct row_problem *problem, keel_bytes row) {
+    if (report_->total <= report_->lines_max)
+        clear_bar();
     if (report_->total < report_->lines_max)
         print_problem(report_, problem);
     else if (report_->total == report_->lines_max && report_->lines_max)
@@ -67,4 +76,12 @@ void report_summary(const struct report *report_) {
     for (int i = 0; i < REASON_COUNT; i++)
         if (report_->counts[i])
             report("  %10s  %s", human_count(report_->counts[i]), reasons[i]);
+}
+
+json_t *report_json(const struct report *report_) {
+    json_t *object = json_object();
+    for (int i = 0; i < REASON_COUNT; i++)
+        if (report_->counts[i])
+            json_object_set_new(object, reasons[i], json_integer((json_int_t)report_->counts[i]));
+    return object;
 }

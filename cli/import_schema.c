@@ -289,28 +289,35 @@ fdb_error_t mapper_schema(pair_sink sink, void *context, const char *text) {
     return error;
 }
 
+/* The pieces behind those that are there: *more says whether there are others. */
+static fdb_error_t read_pieces(FDBTransaction *tr, const uint8_t *begin, const uint8_t *end, size_t length, int *count, struct buffer *all, fdb_bool_t *more) {
+    FDBFuture *future = fdb_transaction_get_range(tr, begin, (int)length, 0, 1 + *count, end, (int)length, 0, 1, 0, 0, FDB_STREAMING_MODE_WANT_ALL, 0, 1, 0);
+    const FDBKeyValue *pairs = NULL;
+    int found = 0;
+    fdb_error_t error = session_wait(future);
+    if (!error)
+        error = fdb_future_get_keyvalue_array(future, &pairs, &found, more);
+    for (int i = 0; !error && i < found; i++)
+        if (!buffer_append(all, pairs[i].value, (size_t)pairs[i].value_length))
+            error = 1501;
+    *count += found;
+    fdb_future_destroy(future);
+    return error;
+}
+
 fdb_error_t schema_load(FDBTransaction *tr, const keel_subspace *rows, char **text, size_t *length) {
     uint8_t begin[KEEL_SUBSPACE_PREFIX_MAX + 16], end[KEEL_SUBSPACE_PREFIX_MAX + 16];
     struct buffer all = {0};
-    size_t begin_length = schema_key(keel_subspace_prefix(rows), NULL, begin, sizeof begin - 1);
-    memcpy(end, begin, begin_length);
-    begin[begin_length] = 0;
-    end[begin_length] = 0xff;
-    FDBFuture *future = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin, (int)begin_length + 1),
-                                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end, (int)begin_length + 1), 0, 0,
-                                                  FDB_STREAMING_MODE_WANT_ALL, 0, 1, 0);
-    const FDBKeyValue *pairs = NULL;
-    int count = 0;
-    fdb_bool_t more = 0;
-    fdb_error_t error = session_wait(future);
-    if (!error)
-        error = fdb_future_get_keyvalue_array(future, &pairs, &count, &more);
-    for (int i = 0; !error && i < count; i++)
-        if (!buffer_append(&all, pairs[i].value, (size_t)pairs[i].value_length))
-            error = 1501;
-    fdb_future_destroy(future);
-    if (!error && (more || !all.length))
-        error = more ? KEEL_ERROR_STORED_FORMAT : KEEL_ERROR_NOT_FOUND;
+    size_t key_length = schema_key(keel_subspace_prefix(rows), NULL, begin, sizeof begin - 1);
+    fdb_bool_t more = 1;
+    fdb_error_t error = 0;
+    memcpy(end, begin, key_length);
+    begin[key_length] = 0;
+    end[key_length] = 0xff;
+    for (int count = 0; !error && more;)
+        error = read_pieces(tr, begin, end, key_length + 1, &count, &all, &more);
+    if (!error && !all.length)
+        error = KEEL_ERROR_NOT_FOUND;
     if (error) {
         buffer_free(&all);
         return error;

@@ -425,15 +425,18 @@ static bool append_int(struct buffer *text, int64_t number) {
     return buffer_append(text, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* The shortest text that reads back exactly, with a point or an exponent: keel_element_print has it so. */
+/* The shortest text that reads back exactly, with a point or an exponent, so that it stays a float. */
 static bool append_float(struct buffer *text, const keel_element *element) {
-    char digits[400];
-    size_t length = 0;
+    char digits[40];
     double number = element->type == KEEL_TYPE_FLOAT ? (double)element->value.as_float : element->value.as_double;
-    keel_element wide = keel_element_of_double(number);
-    if (!isfinite(number) || keel_element_print(&wide, digits, sizeof digits, &length))
+    if (!isfinite(number)) /* which no import stores */
         return append_format(text, "%s", "null");
-    return buffer_append(text, digits, length);
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, number);
+        if (precision == 17 || strtod_l(digits, NULL, c_locale()) == number)
+            break;
+    }
+    return buffer_append(text, digits, strlen(digits)) && (strpbrk(digits, ".e") || buffer_append(text, ".0", 2));
 }
 
 static bool append_hex(struct buffer *text, keel_bytes bytes) {

@@ -117,6 +117,13 @@ static int run_command(struct session *session, int argc, char **argv) {
     return command_run(session, argc, argv);
 }
 
+/* keel copy SRC DST and keel backup --verify FILE name all they need: no DB stands before them (unless one of that name is there). */
+static bool needs_no_database(char **argv) {
+    if (!argv[1] || access(argv[0], F_OK) == 0)
+        return false;
+    return (strcmp(argv[0], "copy") == 0 && !command_find(argv[1])) || (strcmp(argv[0], "backup") == 0 && strcmp(argv[1], "--verify") == 0);
+}
+
 static int run(struct session *session, int argc, char **argv) {
     int at = 1;
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
@@ -131,6 +138,8 @@ static int run(struct session *session, int argc, char **argv) {
         return EXIT_USAGE;
     if (!argv[at])
         return usage_error(&MAIN, "Which database? Give the path of a directory; it is made if it does not exist");
+    if (needs_no_database(argv + at))
+        return run_command(session, argc - at, argv + at);
     session->path = strcmp(argv[at], "-") == 0 ? NULL : argv[at];
     at++;
     if (argv[at] && (strcmp(argv[at], "--help") == 0))

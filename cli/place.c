@@ -88,7 +88,7 @@ static bool parse_element(const char *text, struct name *name, const char **mess
     if (!error)
         error = keel_tuple_unpack(keel_bytes_of(name->bytes.data, name->bytes.length), &name->element, 1, &count, NULL);
     if (error)
-        *message = "it begins like a number, \"text in quotes\", a tuple, 0x…, uuid(…) or versionstamp(…), but is none";
+        *message = "It begins like a number, \"text in quotes\", a tuple, 0x…, uuid(…) or versionstamp(…), but is none";
     return !error;
 }
 
@@ -96,7 +96,7 @@ static bool parse_text(const char *text, struct name *name, const char **message
     if (!text_to_value(text, &name->bytes, message))
         return false;
     name->element = keel_element_of_text((const char *)name->bytes.data, name->bytes.length);
-    *message = "it is not UTF-8; bytes are written 0x00ff";
+    *message = "It is not UTF-8: bytes are written 0x00ff";
     return keel_element_is_utf8(&name->element);
 }
 
@@ -130,8 +130,9 @@ static bool is_plain(const struct buffer *text) {
     const char *string = (const char *)text->data;
     if (text->length == 0 || is_tuple_text(string) || strchr("-@#", string[0]))
         return false;
-    for (size_t i = 0; i < text->length; i++) {
-        if (text->data[i] <= ' ' || text->data[i] >= 0x7f || strchr("\\\"';", string[i]))
+    for (size_t i = 0, length; i < text->length; i += length) {
+        length = text_printable(text->data + i, text->length - i);
+        if (length == 0 || strchr(" \\\"';", string[i]))
             return false;
     }
     return true;
@@ -216,8 +217,8 @@ int subcommand_run(const char *command, const struct subcommand *table, struct s
     if (argc < 2 || !found->name) {
         list_subcommands(table, names, sizeof names);
         if (argc < 2)
-            return usage_error(&call.command, "what to do is missing: one of %s", names);
-        return usage_error(&call.command, "%s is none of %s", argv[1], names);
+            return usage_error(&call.command, "What to do is missing: one of %s", names);
+        return usage_error(&call.command, "There is no \"%s\"; there are %s", argv[1], names);
     }
     snprintf(name, sizeof name, "%s %s", command, found->name);
     call.command.name = name;
@@ -227,7 +228,7 @@ int subcommand_run(const char *command, const struct subcommand *table, struct s
     session->must_exist = session->must_exist || found->only_reads;
     int code = found->run(&call);
     text_path_free(&call.path);
-    return code;
+    return code && session_interrupted() ? EXIT_INTERRUPTED : code;
 }
 
 int call_begin(struct call *call, const struct option_spec *specs, int least, int most) {
@@ -236,18 +237,18 @@ int call_begin(struct call *call, const struct option_spec *specs, int least, in
     if (!options_parse(&call->command, &call->argc, call->argv, specs ? specs : none))
         return EXIT_USAGE;
     if (call->argc < 2)
-        return usage_error(&call->command, "the directory is missing");
+        return usage_error(&call->command, "The directory is missing");
     call->directory = call->argv[1];
     call->argc -= 2;
     call->argv += 2;
     if (call->argc < least)
-        return usage_error(&call->command, "an argument is missing");
+        return usage_error(&call->command, "An argument is missing");
     if (most >= 0 && call->argc > most)
-        return usage_error(&call->command, "there is an argument too many: %s", call->argv[most]);
+        return usage_error(&call->command, "There is an argument too many: %s", call->argv[most]);
     if (!text_to_path(call->directory, &call->path, &message))
         return usage_error(&call->command, "%s", message);
     if (call->path.path.count == 0)
-        return usage_error(&call->command, "/ holds directories only; name one in it, such as /app");
+        return usage_error(&call->command, "/ holds directories only: name one in it, such as /app");
     return EXIT_OK;
 }
 
@@ -273,9 +274,17 @@ fdb_error_t call_open(struct call *call, FDBTransaction *tr, keel_subspace *subs
 
 int call_report(struct call *call, const char *what, fdb_error_t error) {
     char text[512];
-    snprintf(text, sizeof text, what ? "%s %s" : "%s", call->directory, what);
+    snprintf(text, sizeof text, "%s%s%s", call->directory, what ? " " : "", what ? what : "");
     if (error == TOO_MUCH_TO_READ)
-        return report("%s: %s: there is more than can be read in the five seconds that a transaction has", call->command.name, text);
+        return report("%s: %s: There is more than can be read in the five seconds that a transaction has", call->command.name, text);
+    if (error == KEEL_ERROR_BUFFER_TOO_SMALL)
+        return report("%s: %s: The name is too long: with the prefix of the directory it may have %d bytes", call->command.name, call->directory,
+                      KEEL_SUBSPACE_PREFIX_MAX);
+    if (error == KEEL_ERROR_DIRECTORY_PARTITION_ROOT)
+        return report("%s: %s: A partition holds directories only: name one in it", call->command.name, call->directory);
+    if (error == KEEL_ERROR_STORED_FORMAT)
+        return report("%s: %s: What is stored there was not written by this structure (%d). Give each structure a directory of its own",
+                      call->command.name, text, error);
     return report_error(call->command.name, error == KEEL_ERROR_DIRECTORY_MISSING ? call->directory : text, error);
 }
 
@@ -380,9 +389,11 @@ bool input_read(const char *file, struct buffer *data) {
         clearerr(stdin);
     else
         fclose(stream);
-    if (failed)
+    if (session_interrupted())
+        report("interrupted");
+    else if (failed)
         report("%s: %s", file, strerror(reason));
-    return !failed;
+    return !failed && !session_interrupted();
 }
 
 /* ---- Rows ---- */

@@ -28,7 +28,7 @@ struct name {
  */
 bool name_parse(const char *text, struct name *name, const char **message);
 void name_free(struct name *name);
-/* Appends what name_parse reads as the same element. */
+/* Appends what name_parse reads as the same element; null, booleans, floats and doubles like 1e300, which cannot be typed, as a tuple shows them. */
 void name_print(const keel_element *element, struct buffer *text);
 /* Strings, numbers, booleans and null as themselves, anything else as {"text": …}. */
 json_t *name_json(const keel_element *element);

@@ -39,6 +39,17 @@ static void after_command(struct session *session, int code) {
     watches_poll(session);
 }
 
+/* Commands take the options out of their arguments; the words stay ours to free. */
+static int run_words(struct session *session, const struct words *words) {
+    char **argv = calloc((size_t)words->argc + 1, sizeof *argv);
+    if (!argv)
+        return report("out of memory");
+    memcpy(argv, words->argv, (size_t)words->argc * sizeof *argv);
+    int code = command_run(session, words->argc, argv);
+    free(argv);
+    return code;
+}
+
 /* Sets *leave for exit and quit. A script says with `where` which line it is. */
 static int run_line(struct session *session, const char *line, size_t length, const char *where, bool *leave) {
     int code = EXIT_OK;
@@ -52,7 +63,7 @@ static int run_line(struct session *session, const char *line, size_t length, co
         }
         if (words.argc > 0) {
             bool leaves = is_exit(words.argv[0]);
-            code = command_run(session, words.argc, words.argv);
+            code = run_words(session, &words);
             *leave = leaves && code == EXIT_OK;
             after_command(session, code);
         }

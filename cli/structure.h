@@ -11,6 +11,7 @@ struct node {
     struct buffer layer;  /* the tag */
     struct buffer prefix; /* of a partition too; empty for / */
     bool is_partition;
+    bool is_last; /* of its siblings, once tree has found out */
 };
 
 struct node_list {

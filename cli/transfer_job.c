@@ -27,8 +27,9 @@
 
 #include "os/file.h"
 
-static const keel_bytes job_key = {(const uint8_t *)"\xff\x02/keel/transfer/job", 23};
-static const keel_bytes progress_key = {(const uint8_t *)"\xff\x02/keel/transfer/progress", 28};
+#define LITERAL(text) {(const uint8_t *)(text), sizeof(text) - 1}
+static const keel_bytes job_key = LITERAL("\xff\x02/keel/transfer/job");
+static const keel_bytes progress_key = LITERAL("\xff\x02/keel/transfer/progress");
 
 enum { RECORD_FORMAT = 1, TEXT_BYTES = 4096 };
 

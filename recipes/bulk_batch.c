@@ -66,7 +66,6 @@ fdb_error_t bulk_batch_append(struct bulk_batch *batch, const struct bulk_pairs 
             return error;
         to->row = batch->row_count - 1;
         to->check = from->check;
-        batch->check_count += from->check;
         batch->rows[to->row].certain &= !from->check;
         batch->progress.pairs++;
         batch->progress.bytes += (int64_t)from->key_length + from->value_length;
@@ -104,10 +103,7 @@ void bulk_batch_drop(struct bulk_batch *batch, uint32_t row) {
     for (uint32_t i = bulk_batch_first_pair(batch, row); i < batch->pairs.count && batch->pairs.pairs[i].row == row; i++) {
         struct bulk_pair *pair = &batch->pairs.pairs[i];
         pair->dropped = true;
-        if (batch->state == BATCH_FILLING && pair->check) {
-            pair->check = false;
-            batch->check_count--;
-        }
+        pair->check &= batch->state != BATCH_FILLING; /* those that are asked for have their answer waited for */
         batch->progress.pairs--;
         batch->progress.bytes -= (int64_t)pair->key_length + pair->value_length;
         batch->progress.checksum -= pair->hash;
@@ -125,10 +121,15 @@ keel_bulk_problem bulk_batch_problem(const struct bulk_batch *batch, const struc
 
 /* ---- Reading ---- */
 
-static void stop_reads(struct bulk_batch *batch) {
-    for (uint32_t i = 0; i < batch->reads_count; i++)
+static void stop_key_reads(struct bulk_batch *batch) {
+    for (int i = 0; i < batch->reads_count; i++)
         fdb_future_destroy(batch->reads[i]);
     batch->reads_count = 0;
+    batch->asked = batch->checked;
+}
+
+static void stop_reads(struct bulk_batch *batch) {
+    stop_key_reads(batch);
     if (batch->owner_read)
         fdb_future_destroy(batch->owner_read);
     if (batch->own_read)
@@ -146,15 +147,8 @@ fdb_error_t bulk_batch_key(const struct keel_bulk *bulk, const struct bulk_batch
 
 static fdb_error_t start_key_reads(struct keel_bulk *bulk, struct bulk_batch *batch) {
     struct recipe_key key;
-    if (batch->check_count > batch->reads_capacity) {
-        FDBFuture **larger = realloc(batch->reads, batch->check_count * sizeof *larger);
-        if (!larger)
-            return BULK_NO_MEMORY;
-        batch->reads = larger;
-        batch->reads_capacity = batch->check_count;
-    }
-    for (uint32_t i = 0; i < batch->pairs.count; i++) {
-        const struct bulk_pair *pair = &batch->pairs.pairs[i];
+    for (; batch->asked < batch->pairs.count && batch->reads_count < BULK_READS_MAX; batch->asked++) {
+        const struct bulk_pair *pair = &batch->pairs.pairs[batch->asked];
         if (!pair->check)
             continue;
         fdb_error_t error = bulk_batch_key(bulk, batch, pair, &key);
@@ -172,7 +166,7 @@ static fdb_error_t start(struct keel_bulk *bulk, struct bulk_batch *batch) {
         batch->owner_read = bulk_get(batch->tr, &bulk->space, KEEL_TUPLE("load", bulk->name), &error);
     if (!error)
         batch->own_read = bulk_get(batch->tr, &bulk->space, KEEL_TUPLE("progress", bulk->name, batch->first), &error);
-    if (!error && !batch->decided && batch->check_count)
+    if (!error && !batch->decided)
         error = start_key_reads(bulk, batch);
     return error;
 }
@@ -190,7 +184,7 @@ fdb_error_t bulk_batch_send(struct keel_bulk *bulk, struct bulk_batch *batch) {
 }
 
 static bool reads_ready(const struct bulk_batch *batch) {
-    for (uint32_t i = batch->reads_count; i > 0; i--)
+    for (int i = batch->reads_count; i > 0; i--)
         if (!fdb_future_is_ready(batch->reads[i - 1]))
             return false;
     return fdb_future_is_ready(batch->owner_read) && fdb_future_is_ready(batch->own_read);
@@ -233,16 +227,16 @@ static fdb_error_t meet_duplicate(struct keel_bulk *bulk, struct bulk_batch *bat
 /* An error of a read comes before anything is decided, so that the reads can be made again. */
 static fdb_error_t wait_for_reads(struct bulk_batch *batch) {
     fdb_error_t error = 0;
-    for (uint32_t i = 0; i < batch->reads_count && !error; i++)
+    for (int i = 0; i < batch->reads_count && !error; i++)
         error = keel_wait(batch->reads[i]);
     return error;
 }
 
+/* Judges the pairs that were asked for, in the order of the input, and asks for the next. */
 static fdb_error_t decide(struct keel_bulk *bulk, struct bulk_batch *batch, keel_bulk_problem *problem) {
     fdb_error_t error = wait_for_reads(batch);
-    uint32_t next = 0;
-    for (uint32_t i = 0; next < batch->reads_count && !error; i++) {
-        const struct bulk_pair *pair = &batch->pairs.pairs[i];
+    for (int next = 0; !error && batch->checked < batch->asked; batch->checked++) {
+        const struct bulk_pair *pair = &batch->pairs.pairs[batch->checked];
         bool present = false;
         keel_bytes value = {NULL, 0};
         if (!pair->check)
@@ -251,8 +245,11 @@ static fdb_error_t decide(struct keel_bulk *bulk, struct bulk_batch *batch, keel
         if (!error && present && !pair->dropped)
             error = meet_duplicate(bulk, batch, pair, value, problem);
     }
-    batch->decided = !error;
-    return error;
+    if (error)
+        return error;
+    stop_key_reads(batch);
+    batch->decided = batch->checked == batch->pairs.count;
+    return batch->decided ? 0 : start_key_reads(bulk, batch);
 }
 
 /* ---- Writing ---- */
@@ -330,8 +327,11 @@ static fdb_error_t step_reading(struct keel_bulk *bulk, struct bulk_batch *batch
     fdb_error_t error = check_owner(bulk, batch->owner_read);
     if (!error)
         error = recipe_get_finish(batch->own_read, &applied, &unused);
-    if (!error && !applied && !batch->decided)
+    while (!error && !applied && !batch->decided) {
         error = decide(bulk, batch, problem);
+        if (!error && !batch->decided && !reads_ready(batch))
+            return 0; /* more keys are asked for */
+    }
     stop_reads(batch);
     if (error)
         return error;
@@ -390,7 +390,7 @@ void bulk_batch_clear(struct bulk_batch *batch, uint64_t first) {
     batch->state = BATCH_FILLING;
     batch->decided = false;
     batch->first = batch->progress.rows = first;
-    batch->row_count = batch->check_count = 0;
+    batch->row_count = batch->checked = batch->asked = 0;
     batch->begun_ms = 0;
 }
 
@@ -398,6 +398,5 @@ void bulk_batch_free(struct bulk_batch *batch) {
     bulk_batch_stop(batch);
     bulk_pairs_free(&batch->pairs);
     free(batch->rows);
-    free((void *)batch->reads);
     memset(batch, 0, sizeof *batch);
 }

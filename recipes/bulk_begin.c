@@ -247,6 +247,8 @@ KEEL_EXPORT fdb_error_t keel_bulk_begin(FDBDatabase *database, const keel_direct
         error = bulk_space(target, &made->space);
     if (!error)
         error = keel_run(database, take, &taking);
+    if (!error && !made->finished && !made->has_largest && made->options.duplicates != KEEL_BULK_UNCHECKED)
+        error = bulk_filter_make(&made->filter); /* it has all keys: there are none yet */
     if (error) {
         keel_bulk_close(made);
         return error;

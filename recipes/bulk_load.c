@@ -10,8 +10,8 @@
  * Duplicates. A key of a new row can be, with a smaller row number, in the database or in a batch that is not known to be
  * committed yet. The second are all in memory, with tables of their keys: they are looked at here. For the first the batch
  * asks (bulk_batch.c), at a read version taken after the row was added: whatever was committed by then is seen, the rest was
- * in memory. So a duplicate is found at the second of the two rows, whatever the order of commits. A key behind the largest
- * so far (`largest`) cannot be a duplicate: sorted input costs no reads.
+ * in memory. So a duplicate is found at the second of the two rows, whatever the order of commits. Most keys need neither: one
+ * behind the largest so far (`largest`), as in sorted input, cannot be a duplicate, nor can one that the filter does not have.
  *
  * KEEL_BULK_SKIP leaves rows out whole, so whether a row counts can depend on whether an earlier one did. A hit on a row that
  * may yet be left out (it waits for the answer of the database) therefore has that one decided first: what is left out
@@ -204,10 +204,8 @@ static fdb_error_t decide_row(struct keel_bulk *bulk, struct bulk_batch *batch, 
         return 0;
     }
     batch->rows[row].certain = true;
-    for (uint32_t i = bulk_batch_first_pair(batch, row); i < batch->pairs.count && batch->pairs.pairs[i].row == row; i++) {
-        batch->check_count -= batch->pairs.pairs[i].check;
+    for (uint32_t i = bulk_batch_first_pair(batch, row); i < batch->pairs.count && batch->pairs.pairs[i].row == row; i++)
         batch->pairs.pairs[i].check = false;
-    }
     return 0;
 }
 
@@ -242,9 +240,15 @@ static bool is_behind_largest(const struct keel_bulk *bulk, keel_bytes key) {
     return !bulk->has_largest || keel_bytes_compare(key, keel_bytes_of(bulk->largest.data, bulk->largest.length)) > 0;
 }
 
-static void note_largest(struct keel_bulk *bulk) {
+/* Whether the load may have the key, on its way or in the database. */
+static bool may_be_there(const struct keel_bulk *bulk, const struct bulk_pair *pair) {
+    return !is_behind_largest(bulk, bulk_pair_key(&bulk->row, pair)) && bulk_filter_may_have(&bulk->filter, pair->key_hash);
+}
+
+static void note_keys(struct keel_bulk *bulk) {
     for (uint32_t i = 0; i < bulk->row.count; i++) {
         keel_bytes key = bulk_pair_key(&bulk->row, &bulk->row.pairs[i]);
+        bulk_filter_add(&bulk->filter, bulk->row.pairs[i].key_hash);
         if (!is_behind_largest(bulk, key))
             continue;
         if (key.length)
@@ -282,7 +286,7 @@ static fdb_error_t check_row(struct keel_bulk *bulk, keel_bytes bookmark, bool *
     for (uint32_t i = 0; i < bulk->row.count && !error && !*skip; i++) {
         struct bulk_pair *pair = &bulk->row.pairs[i];
         bool hit = false;
-        pair->check = !is_behind_largest(bulk, bulk_pair_key(&bulk->row, pair));
+        pair->check = may_be_there(bulk, pair);
         if (!pair->check)
             continue;
         if (bulk->options.duplicates == KEEL_BULK_SKIP) {
@@ -330,7 +334,7 @@ static fdb_error_t append_row(struct keel_bulk *bulk, keel_bytes bookmark, bool 
     if (error)
         return fail_with(bulk, error);
     if (!skip)
-        note_largest(bulk);
+        note_keys(bulk);
     bulk->rows_added++;
     return 0;
 }
@@ -473,6 +477,7 @@ KEEL_EXPORT void keel_bulk_close(keel_bulk *bulk) {
     for (int i = 0; i <= KEEL_BULK_IN_FLIGHT_MAX; i++)
         bulk_batch_free(&bulk->batches[i]);
     bulk_pairs_free(&bulk->row);
+    bulk_filter_free(&bulk->filter);
     free(bulk->kept);
     free(bulk->problem_memory);
     free(bulk);

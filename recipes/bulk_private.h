@@ -4,6 +4,7 @@
  *
  *     bulk.c           what is stored about loads; listing, flipping, abandoning: everything inside the caller's transaction
  *     bulk_pairs.c     pairs in memory with a table of their keys: a row, a batch
+ *     bulk_filter.c    which keys cannot be duplicates
  *     bulk_begin.c     beginning a load, or taking it over
  *     bulk_batch.c     one batch on its way into the database
  *     bulk_load.c      the keel_bulk object: rows into batches, batches in flight
@@ -105,6 +106,16 @@ fdb_error_t bulk_pairs_keep(struct bulk_pairs *pairs, keel_bytes bytes, uint32_t
 void bulk_pairs_clear(struct bulk_pairs *pairs); /* keeps the memory */
 void bulk_pairs_free(struct bulk_pairs *pairs);
 
+/* ---- Keys that cannot be there (bulk_filter.c) ---- */
+
+struct bulk_filter {
+    uint64_t *words; /* NULL: nothing is known, everything may be there */
+};
+fdb_error_t bulk_filter_make(struct bulk_filter *filter);
+bool bulk_filter_may_have(const struct bulk_filter *filter, uint64_t key_hash);
+void bulk_filter_add(struct bulk_filter *filter, uint64_t key_hash);
+void bulk_filter_free(struct bulk_filter *filter);
+
 /* ---- A batch (bulk_batch.c) ---- */
 
 enum bulk_batch_state {
@@ -121,6 +132,9 @@ struct bulk_row {
     bool skipped, certain; /* certain: known not to be in the database */
 };
 
+/* So many keys are asked for at once: what the database has there may be long. */
+enum { BULK_READS_MAX = 1000 };
+
 struct bulk_batch {
     enum bulk_batch_state state;
     bool decided;           /* which rows it writes */
@@ -130,13 +144,14 @@ struct bulk_batch {
     struct bulk_pairs pairs;
     struct bulk_row *rows;
     uint32_t row_count, row_capacity;
-    uint32_t check_count;
     struct bulk_progress progress; /* what it adds; complete once decided */
     FDBTransaction *tr;
     FDBFuture *future;                  /* of the commit or the wait */
     FDBFuture *owner_read, *own_read;
-    FDBFuture **reads;                  /* one for each pair to check, in order */
-    uint32_t reads_count, reads_capacity;
+    uint32_t checked;                   /* pairs, from the first on, that need no look at the database any more */
+    uint32_t asked;                     /* … and those that are asked for */
+    FDBFuture *reads[BULK_READS_MAX];   /* for the pairs between the two that are to be checked, in order */
+    int reads_count;
 };
 
 /* Appends a row made of `row`'s pairs; those that are to be looked up have `check`. */
@@ -190,6 +205,7 @@ struct keel_bulk {
     struct bulk_pairs row;       /* that is being put together */
     bool has_largest;
     struct recipe_key largest;   /* no key of the load is larger, those in flight included */
+    struct bulk_filter filter;   /* has all keys of the load, those in flight included */
     struct bulk_batch batches[KEEL_BULK_IN_FLIGHT_MAX + 1];
     int head, count;
     keel_bulk_problem problem;

@@ -16,9 +16,9 @@
 
 #include "api/api_version.h"
 #include "api/foreign.h"
-#include "os/log_line.h"
 #include "api/network.h"
 #include "api/place.h"
+#include "os/log_line.h"
 #include "util/memory.h"
 
 /* ---- Opening ---- */

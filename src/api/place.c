@@ -29,8 +29,8 @@
 #include <string.h>
 
 #include "api/engines.h"
-#include "os/log_line.h"
 #include "os/file.h"
+#include "os/log_line.h"
 #include "os/thread.h"
 #include "util/memory.h"
 

@@ -7,6 +7,8 @@
 #ifndef KEEL_ENGINE_BASE_H
 #define KEEL_ENGINE_BASE_H
 
+#include <stdatomic.h>
+
 #include "util/bytes.h"
 #include "util/error.h"
 
@@ -42,6 +44,7 @@ struct base_methods {
 
 struct base {
     const struct base_methods *methods;
+    _Atomic uint64_t damaged_reads; /* that met a row whose checksum does not match */
 };
 
 struct base_snapshot {
@@ -84,7 +87,10 @@ static inline fdb_error_t base_snapshot_renew(struct base_snapshot *snapshot, in
 }
 static inline void base_snapshot_reset(struct base_snapshot *snapshot) { snapshot->methods->snapshot_reset(snapshot); }
 
-/* Views returned by the calls below stay valid until the snapshot is renewed or reset (the key of a cursor: until it moves). */
+/*
+ * Reads of a damaged row fail with ROW_DAMAGED and leave a line in the log (os/log_line.h), once a key.
+ *
+ * Views returned by the calls below stay valid until the snapshot is renewed or reset (the key of a cursor: until it moves). */
 static inline fdb_error_t base_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present) {
     return snapshot->methods->get(snapshot, key, value, present);
 }

@@ -378,6 +378,8 @@
     X(DATABASE_CLOSED, 20007, "The database was closed")                                           \
     X(CLUSTER_UNSUPPORTED, 20008, "FoundationDB clusters are not supported by this build")         \
     X(TOO_MANY_LONG_READS, 20009, "Too many transactions hold a long read on this database")       \
+    X(ROW_DAMAGED, 20010, "The database is damaged at this key: what the disk holds is not what was written") \
+    X(FORMAT_OLDER, 20011, "The database is in a format that this Keel no longer reads; it was left untouched") \
     X(OPENED_BEFORE_FORK, 20020, "Opened before fork(): the child process has to open the database itself") \
     X(OWNER_SILENT, 20021, "The process that owns the database does not answer")
 

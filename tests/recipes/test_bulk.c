@@ -700,6 +700,34 @@ static void unchecked(void **state) {
 
 /* ---- Fencing ---- */
 
+/* More keys in a batch than are asked for at once, none of them behind the largest: each has the database asked. */
+static void many_questions(void **state) {
+    (void)state;
+    keel_directory *target = open_target("questions");
+    struct input input = {.rows = 6000, .pairs = 1, .modulus = 5990};
+    keel_bulk_options options = {.duplicates = KEEL_BULK_SKIP, .batch_bytes = 1000};
+    keel_bulk *bulk = NULL;
+    assert_int_equal(load(target, "whole", &options, &input), 0);
+    for (int policy = KEEL_BULK_REFUSE; policy <= KEEL_BULK_SKIP; policy++) {
+        assert_int_equal(keel_bulk_begin(database(), target, "parts", &options, &bulk), 0);
+        assert_int_equal(add_rows(bulk, &input, 500), 0);
+        assert_int_equal(keel_bulk_flush(bulk), 0);
+        keel_bulk_close(bulk); /* there is no filter from here on */
+        options = (keel_bulk_options){.duplicates = (keel_bulk_duplicates)policy, .batch_ms = 100000};
+        assert_int_equal(keel_bulk_begin(database(), target, "parts", &options, &bulk), 0);
+        fdb_error_t error = add_rows(bulk, &input, input.rows);
+        if (!error)
+            error = keel_bulk_finish(bulk);
+        assert_int_equal(error, policy == KEEL_BULK_REFUSE ? KEEL_ERROR_DUPLICATE : 0);
+        if (policy == KEEL_BULK_REFUSE)
+            assert_int_equal(keel_bulk_problem_of(bulk).row, 5991);
+        keel_bulk_close(bulk);
+    }
+    assert_same(target, "whole", "parts");
+    assert_int_equal(validate(target, "parts"), 0);
+    keel_directory_close(target);
+}
+
 static void fencing(void **state) {
     (void)state;
     keel_directory *target = open_target("fencing");
@@ -1051,6 +1079,7 @@ int main(void) {
         cmocka_unit_test(skipped),
         cmocka_unit_test(replaced_pairs),
         cmocka_unit_test(unchecked),
+        cmocka_unit_test(many_questions),
         cmocka_unit_test(fencing),
         cmocka_unit_test(mismatches),
         cmocka_unit_test(validating_can_be_stopped),
