@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole),
- * base_lmdb_read.c, base_lmdb_write.c. Private to them, and the one place that includes lmdb.h.
+ * base_lmdb_read.c, base_lmdb_write.c, base_lmdb_compact.c. Private to them and, for the format of entries, to the check
+ * (check_rows.c); the one place that includes lmdb.h.
  */
 #ifndef KEEL_ENGINE_BASE_LMDB_H
 #define KEEL_ENGINE_BASE_LMDB_H
