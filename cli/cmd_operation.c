@@ -74,6 +74,20 @@ static const char COPY_HELP[] =
     "    $ keel my.db copy --force --json copy.db\n"
     "    {…\"rows\":1…}\n";
 
+static const char CHECK_HELP[] =
+    "Verifies the files (log, base), reads every row, and holds the directories and the recipes in them against\n"
+    "their rules. What is wrong is said with file, offset or key; then the command ends with 4. Which structure a\n"
+    "directory holds is known by its layer tag, or told by --as TYPE PATH, which may be given several times (index\n"
+    "and relation take two paths); --types lists the types. A database that another process has open cannot have\n"
+    "its files verified: --online reads rows, directories and recipes through the database alone.\n"
+    "\n"
+    "    $ keel my.db set hello world\n"
+    "    …\n"
+    "    $ keel my.db check\n"
+    "    …\n"
+    "    $ keel my.db check --online --json\n"
+    "    {…}\n";
+
 static const char BENCH_HELP[] =
     "Measures how fast this machine is, in a database of its own beside DB that is removed afterwards (with\n"
     "--memory in memory): gets, range rows, commits of one client and of --clients (16), each for --seconds (1),\n"
@@ -89,6 +103,7 @@ const struct command operation_commands[] = {
     {.name = "backup", .arguments = "[--force | --verify] FILE|-", .summary = "one state of the database, into a file or a pipe", .help = BACKUP_HELP, .run = command_backup, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "restore", .arguments = "[--force | --merge] [--into KEY] FILE|-", .summary = "a backup, into a database", .help = RESTORE_HELP, .run = command_restore, .group = COMMAND_OPERATION},
     {.name = "copy", .arguments = "[--force | --merge] [--bounded] [--passes N] [SRC] DST", .summary = "all rows, into another database", .help = COPY_HELP, .run = command_copy, .group = COMMAND_OPERATION, .only_reads = true},
+    {.name = "check", .arguments = "[--online] [--as TYPE PATH…]… [--types]", .summary = "whether files, directories and recipes are sound", .help = CHECK_HELP, .run = command_check, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "bench", .arguments = "[--seconds N] [--clients N] [--memory]", .summary = "how fast this machine is", .help = BENCH_HELP, .run = command_bench, .group = COMMAND_OPERATION},
     {0},
 };
