@@ -154,7 +154,7 @@ static fdb_error_t look_at_directory(struct directory_check *found) {
 }
 
 /* Keeps others out for as long as `file` is open. A missing lock file is nobody's lock. */
-static fdb_error_t take_lock(struct check *check, bool exists, struct os_file *file) {
+fdb_error_t check_lock(struct check *check, bool exists, struct os_file *file) {
     struct check_path path;
     file->descriptor = -1;
     if (!exists) {
@@ -242,7 +242,7 @@ static fdb_error_t check_files(struct directory_check *found) {
     report_missing(found);
     fdb_error_t error = found->lease ? check_lease(check, &ceiling) : ERROR_SUCCESS;
     if (!error && found->base)
-        error = check_base(check);
+        error = check_base(check, "base.keel");
     if (!error && found->log)
         error = check_log(check, ceiling);
     return error;
@@ -278,20 +278,34 @@ static void add_sizes(struct check *check) {
         (void)os_directory_list(path.text, add_size, check);
 }
 
+fdb_error_t check_look(struct check *check, bool *lock_exists) {
+    struct directory_check found = {.check = check};
+    fdb_error_t error = look_at_directory(&found);
+    *lock_exists = found.lock;
+    return error;
+}
+
+fdb_error_t check_contents(struct check *check) {
+    struct directory_check found = {.check = check};
+    fdb_error_t error = os_directory_list(check->path, note_name, &found); /* again: now it stays as it is */
+    if (error)
+        return check_refuse(check, error, "%s", os_last_error());
+    add_sizes(check);
+    return check_files(&found);
+}
+
 fdb_error_t engine_check(const char *path, const struct check_callbacks *callbacks, struct check_summary *summary, char **message) {
     *message = NULL;
     *summary = (struct check_summary){0};
     struct check check = {.path = path, .callbacks = callbacks, .summary = summary, .message = message};
-    struct directory_check found = {.check = &check};
     struct os_file lock;
-    fdb_error_t error = look_at_directory(&found);
+    bool lock_exists;
+    fdb_error_t error = check_look(&check, &lock_exists);
+    if (!error)
+        error = check_lock(&check, lock_exists, &lock);
     if (error)
         return error;
-    error = take_lock(&check, found.lock, &lock);
-    if (error)
-        return error;
-    add_sizes(&check);
-    error = check_files(&found);
+    error = check_contents(&check);
     if (lock.descriptor >= 0)
         os_file_close(&lock);
     if (!error && callbacks->progress)

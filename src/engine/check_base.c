@@ -47,8 +47,6 @@ enum {
 #define META_MAGIC UINT32_C(0xBEEFC0DE)
 #define NO_PAGE UINT64_MAX
 
-static const char FILE_NAME[] = "base.keel";
-
 struct key_copy {
     bool known;
     size_t length;
@@ -57,6 +55,7 @@ struct key_copy {
 
 struct base_walk {
     struct check *check;
+    const char *name; /* of the file, below the directory */
     struct os_file file;
     uint64_t size, page_count, last_page, transaction;
     size_t page_bytes;
@@ -81,7 +80,7 @@ struct bounds {
 
 static struct check_place page_place(const struct base_walk *walk, uint64_t page) {
     bool fits = page < (uint64_t)INT64_MAX / walk->page_bytes;
-    return (struct check_place){FILE_NAME, fits ? (int64_t)(page * walk->page_bytes) : -1, NULL};
+    return (struct check_place){walk->name, fits ? (int64_t)(page * walk->page_bytes) : -1, NULL};
 }
 
 static const char *tree_name(const struct base_walk *walk) {
@@ -112,7 +111,7 @@ static fdb_error_t read_at(struct base_walk *walk, uint64_t offset, void *buffer
     size_t got;
     fdb_error_t error = os_file_read(&walk->file, offset, buffer, length, &got);
     if (error)
-        return check_refuse(walk->check, error, "base.keel: %s", os_last_error());
+        return check_refuse(walk->check, error, "%s: %s", walk->name, os_last_error());
     *whole = got == length;
     return check_advance(walk->check, got);
 }
@@ -243,7 +242,7 @@ static fdb_error_t read_overflow(struct base_walk *walk, const struct node *node
 
 /* An entry of the free tree: a transaction's number, and how many and which pages it freed, in descending order. */
 static void check_free_list(struct base_walk *walk, uint64_t offset, struct bytes key, struct bytes value) {
-    struct check_place place = {FILE_NAME, (int64_t)offset, NULL};
+    struct check_place place = {walk->name, (int64_t)offset, NULL};
     uint64_t count = value.length >= 8 ? coding_get_u64(value.data) : UINT64_MAX;
     bool sound = value.length % 8 == 0 && count < value.length / 8 && coding_get_u64(key.data) <= walk->transaction;
     for (uint64_t i = 0; sound && i < count; i++) {
@@ -273,7 +272,7 @@ static fdb_error_t check_leaf_node(struct base_walk *walk, const uint8_t *page, 
     if (!is_in_order(walk, node->key, bounds)) {
         struct bytes shown = bytes_make(node->key.data + 1, node->key.length - 1);
         walk->incomplete = true;
-        check_report(walk->check, CHECK_DAMAGE, "key-order", (struct check_place){FILE_NAME, (int64_t)offset, walk->is_free_tree ? NULL : &shown},
+        check_report(walk->check, CHECK_DAMAGE, "key-order", (struct check_place){walk->name, (int64_t)offset, walk->is_free_tree ? NULL : &shown},
                      walk->is_free_tree ? consequence(walk) : "a search does not find this key, or others beside it: restore a backup",
                      "a key that does not come after the one before it, or lies where nobody looks for it");
     }
@@ -345,7 +344,7 @@ static fdb_error_t walk_page(struct base_walk *walk, uint64_t number, unsigned l
 
 static void check_count(struct base_walk *walk, const char *what, uint64_t said, uint64_t found) {
     if (said != found)
-        check_report(walk->check, CHECK_DAMAGE, "tree-count", (struct check_place){FILE_NAME, -1, NULL},
+        check_report(walk->check, CHECK_DAMAGE, "tree-count", (struct check_place){walk->name, -1, NULL},
                      "something is missing that was there, or the count is damaged: copy the data out and compare, or restore a backup",
                      "the tree of %s should have %llu %s and has %llu", tree_name(walk), (unsigned long long)said, what,
                      (unsigned long long)found);
@@ -357,7 +356,7 @@ static fdb_error_t walk_tree(struct base_walk *walk, const uint8_t *tree, bool i
     walk->leaf_level = UINT32_MAX;
     walk->previous.known = false;
     if ((coding_get_u16(tree + TREE_FLAGS) & ~(is_free_tree ? TREE_NO_DIRECTORY : 0)) != (is_free_tree ? TREE_INTEGER_KEYS : 0))
-        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){FILE_NAME, -1, NULL}, consequence(walk),
+        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){walk->name, -1, NULL}, consequence(walk),
                      "the tree of %s has flags %x", tree_name(walk), coding_get_u16(tree + TREE_FLAGS));
     uint64_t root = coding_get_u64(tree + TREE_ROOT);
     fdb_error_t error = root == NO_PAGE ? ERROR_SUCCESS : walk_page(walk, root, 0, (struct bounds){0});
@@ -385,7 +384,7 @@ static void compare_bits(struct base_walk *walk) {
                          "page %llu is in use and on the list of free pages", (unsigned long long)page);
     }
     if (summary->base_pages_lost && !walk->incomplete)
-        check_report(walk->check, CHECK_NOTE, "pages-lost", (struct check_place){FILE_NAME, -1, NULL}, "compacting gives the room back",
+        check_report(walk->check, CHECK_NOTE, "pages-lost", (struct check_place){walk->name, -1, NULL}, "they are not used again",
                      "%llu pages are neither used nor listed as free", (unsigned long long)summary->base_pages_lost);
 }
 
@@ -412,7 +411,7 @@ static fdb_error_t read_metas(struct base_walk *walk, uint8_t meta[META_BYTES], 
     walk->page_bytes = whole ? coding_get_u32(pages[0] + PAGE_HEADER_BYTES + META_FREE_TREE) : 0;
     bool power = walk->page_bytes && (walk->page_bytes & (walk->page_bytes - 1)) == 0;
     if (!power || walk->page_bytes < PAGE_BYTES_MIN || walk->page_bytes > PAGE_BYTES_MAX) {
-        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){FILE_NAME, 0, NULL}, lost,
+        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){walk->name, 0, NULL}, lost,
                      "the first page is not one of LMDB's, or its page size is damaged");
         return ERROR_SUCCESS;
     }
@@ -422,14 +421,14 @@ static fdb_error_t read_metas(struct base_walk *walk, uint8_t meta[META_BYTES], 
     for (unsigned i = 0; i < 2; i++) {
         sound[i] = (i == 0 || whole) && meta_is_sound(walk, pages[i], i);
         if (!sound[i])
-            check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){FILE_NAME, (int64_t)(i * walk->page_bytes), NULL}, lost,
+            check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){walk->name, (int64_t)(i * walk->page_bytes), NULL}, lost,
                          "meta page %u is damaged", i);
     }
     *found = sound[0] && sound[1];
     uint64_t first = coding_get_u64(pages[0] + PAGE_HEADER_BYTES + META_TRANSACTION);
     uint64_t second = coding_get_u64(pages[1] + PAGE_HEADER_BYTES + META_TRANSACTION);
     if (*found && (second > first ? second - first : first - second) != 1)
-        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){FILE_NAME, -1, NULL}, lost,
+        check_report(walk->check, CHECK_DAMAGE, "base-meta", (struct check_place){walk->name, -1, NULL}, lost,
                      "the meta pages are of the transactions %llu and %llu, which do not follow one another", (unsigned long long)first,
                      (unsigned long long)second);
     if (*found)
@@ -444,7 +443,7 @@ static fdb_error_t walk_trees(struct base_walk *walk, const uint8_t meta[META_BY
     walk->used = memory_allocate_zeroed(bits);
     walk->listed = memory_allocate_zeroed(bits);
     walk->pages = memory_allocate(DEPTH_MAX * walk->page_bytes);
-    walk->rows = (struct rows_check){.check = walk->check};
+    walk->rows = (struct rows_check){.check = walk->check, .file = walk->name};
     fdb_error_t error = walk->used && walk->listed && walk->pages ? ERROR_SUCCESS : ERROR_LARGE_ALLOC_FAILED;
     if (!error)
         error = walk_tree(walk, meta + META_FREE_TREE, true);
@@ -468,7 +467,7 @@ static fdb_error_t check_open_base(struct base_walk *walk) {
     bool found;
     fdb_error_t error = os_file_size(&walk->file, &walk->size);
     if (error)
-        return check_refuse(walk->check, error, "base.keel: %s", os_last_error());
+        return check_refuse(walk->check, error, "%s: %s", walk->name, os_last_error());
     walk->check->summary->base_bytes = walk->size;
     error = read_metas(walk, meta, &found);
     if (error || !found)
@@ -479,10 +478,10 @@ static fdb_error_t check_open_base(struct base_walk *walk) {
     return walk_trees(walk, meta);
 }
 
-fdb_error_t check_base(struct check *check) {
-    struct base_walk walk = {.check = check};
+fdb_error_t check_base(struct check *check, const char *name) {
+    struct base_walk walk = {.check = check, .name = name};
     struct check_path path;
-    fdb_error_t error = check_join(check, FILE_NAME, &path);
+    fdb_error_t error = check_join(check, name, &path);
     if (!error)
         error = os_file_open_read(path.text, &walk.file);
     if (error)

@@ -23,6 +23,11 @@ struct check_place {
     const struct bytes *key; /* NULL: none */
 };
 
+/* Everything but the lock, whose presence *lock_exists tells; and the lock, held while *lock is open (descriptor -1: there is none). */
+fdb_error_t check_look(struct check *check, bool *lock_exists);
+fdb_error_t check_lock(struct check *check, bool lock_exists, struct os_file *lock);
+fdb_error_t check_contents(struct check *check);
+
 /* Reports one finding; the last arguments make `what`. */
 void check_report(struct check *check, enum check_severity severity, const char *kind, struct check_place place, const char *consequence,
                   const char *format, ...) __attribute__((format(printf, 6, 7)));
@@ -39,8 +44,8 @@ struct check_path {
 };
 fdb_error_t check_join(struct check *check, const char *name, struct check_path *path);
 
-/* Opens base.keel and looks at all of it. */
-fdb_error_t check_base(struct check *check);
+/* Looks at all of base.keel, or of another file of that kind in the directory. */
+fdb_error_t check_base(struct check *check, const char *name);
 
 /* Looks at the log, knowing the base's version; `ceiling` is the lease's, or INT64_MAX. */
 fdb_error_t check_log(struct check *check, int64_t ceiling);
@@ -54,6 +59,7 @@ struct subtree_link {
 
 struct rows_check {
     struct check *check;
+    const char *file;
     bool seen_record;
     uint64_t subtree_next;
     struct subtree_link *links; /* as entries name them */

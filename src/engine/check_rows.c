@@ -18,8 +18,6 @@
 #include "engine/check_internal.h"
 #include "util/memory.h"
 
-static const char FILE_NAME[] = "base.keel";
-
 static bool grow(void **array, size_t *capacity, size_t count, size_t item_bytes) {
     if (count < *capacity)
         return true;
@@ -34,7 +32,7 @@ static bool grow(void **array, size_t *capacity, size_t count, size_t item_bytes
 
 static fdb_error_t check_record(struct rows_check *rows, uint64_t offset, struct bytes key, struct bytes value) {
     struct check *check = rows->check;
-    struct check_place place = {FILE_NAME, (int64_t)offset, NULL};
+    struct check_place place = {rows->file, (int64_t)offset, NULL};
     static const char consequence[] = "the database does not open: restore a backup";
     if (rows->seen_record || key.length != 1 || value.length < RECORD_BYTES || memcmp(value.data, "KeelBase", 8) != 0) {
         check_report(check, CHECK_DAMAGE, "base-record", place, consequence, "this is not the record about the base, which should be here");
@@ -46,9 +44,9 @@ static fdb_error_t check_record(struct rows_check *rows, uint64_t offset, struct
     coding_put_u32(copy + RECORD_SUM, 0);
     bool whole = value.length == RECORD_BYTES && coding_get_u32(value.data + RECORD_SUM) == checksum_row(key, bytes_make(copy, RECORD_BYTES));
     if (!whole && format > FORMAT_VERSION && format < 1000)
-        return check_refuse(check, ERROR_FORMAT_NEWER, "base.keel: its format %u is newer than this Keel's", format);
+        return check_refuse(check, ERROR_FORMAT_NEWER, "%s: its format %u is newer than this Keel's", rows->file, format);
     if (!whole && format == 1 && coding_get_u32(value.data + RECORD_SUM) == 0)
-        return check_refuse(check, ERROR_FORMAT_OLDER, "base.keel: its format 1 is no longer read");
+        return check_refuse(check, ERROR_FORMAT_OLDER, "%s: its format 1 is no longer read", rows->file);
     if (!whole || format != FORMAT_VERSION) {
         check_report(check, CHECK_DAMAGE, "base-record", place, consequence, "the record about the base does not match its checksum");
         return ERROR_SUCCESS;
@@ -98,7 +96,7 @@ fdb_error_t rows_check_entry(struct rows_check *rows, uint64_t offset, struct by
     if (key.data[0] == NODE_RECORD)
         return check_record(rows, offset, key, value);
     uint64_t subtree = 0;
-    struct check_place place = {FILE_NAME, (int64_t)offset, NULL};
+    struct check_place place = {rows->file, (int64_t)offset, NULL};
     bool in_root = key.data[0] == NODE_ROOT, in_subtree = key.data[0] == NODE_SUBTREE && key.length > SUBTREE_PREFIX_BYTES;
     if (in_subtree)
         subtree = coding_get_u64_big(key.data + 1);
@@ -171,7 +169,7 @@ static bool is_present(const struct rows_check *rows, uint64_t number) {
 }
 
 static void check_subtrees(struct rows_check *rows) {
-    struct check_place place = {FILE_NAME, -1, NULL};
+    struct check_place place = {rows->file, -1, NULL};
     if (rows->link_count)
         qsort(rows->links, rows->link_count, sizeof *rows->links, compare_links);
     for (size_t i = 0; i < rows->link_count; i++) {
@@ -191,7 +189,7 @@ static void check_subtrees(struct rows_check *rows) {
 
 void rows_check_finish(struct rows_check *rows, bool complete) {
     if (complete && !rows->seen_record)
-        check_report(rows->check, CHECK_DAMAGE, "base-record", (struct check_place){FILE_NAME, -1, NULL},
+        check_report(rows->check, CHECK_DAMAGE, "base-record", (struct check_place){rows->file, -1, NULL},
                      "the database does not open: restore a backup", "the record about the base is missing");
     if (complete)
         check_subtrees(rows);
