@@ -287,6 +287,29 @@ def test_what_the_recipes_write_is_sound(keel):
     assert result["sound"] and all(structure["rows"] for structure in result["structures"]), result
 
 
+def test_bulk_targets(keel):
+    keel.write("users.csv", "id,name\n7,Ann\n8,Bob\n9,Eve\n")
+    keel.ok("import", "users.csv", "--into", "/users", "--name", "one")
+    keel.ok("import", "users.csv", "--into", "/users", "--name", "two", "--no-activate")
+    result = check(keel, "--as", "bulk", "/users")
+    assert result["sound"] and not result["remarks"], result
+    before = dict(rows_of(keel))
+    rows = {}
+    for name in (b"one", b"two"):
+        prefix = next(value for key, value in before.items() if key.startswith(b"\xfe") and key.endswith(s(name)))
+        rows[name] = sorted(key for key in before if key.startswith(prefix))
+        assert len(rows[name]) >= 3, (name, before)
+    keel.ok("clear", escaped(rows[b"one"][0]))
+    assert "were changed since it was loaded" in check(keel, "--as", "bulk", "/users")["remarks"][0]["what"]
+    keel.ok("set", escaped(rows[b"two"][0]), "damaged")
+    assert "is not what was loaded" in check(keel, "--as", "bulk", "/users", code=4)["damages"][0]["what"]
+    keel.ok("set", '/users("active")', '("two", 0x00)')
+    texts = [damage["what"] for damage in check(keel, "--as", "bulk", "/users", code=4)["damages"]]
+    assert any("does not name an active load" in text for text in texts), texts
+    keel.ok("clear", '/users("active")')
+    assert any("nothing points to it" in damage["what"] for damage in check(keel, "--as", "bulk", "/users", code=4)["damages"])
+
+
 def test_index_and_relation(keel):
     keel.script("""
         begin
@@ -359,7 +382,7 @@ def test_planted_damage_of_files(keel):
     cases = [
         (log, lambda data: flipped(data, 20), "log-header"),
         (base, lambda data: data.replace(b"value-111-abcdefgh", b"value-111-abcdefgH"), "row-checksum"),
-        (base, lambda data: data[:len(data) // 4096 // 2 * 4096], "base-"),
+        (base, lambda data: data[:len(data) // 4096 // 2 * 4096], "page-number"),
         (base, lambda data: data.replace(b"key200", b"kez200"), "row-checksum"),
         (base, lambda data: b"", "base-"),
         (base, None, "base-missing"),
