@@ -16,6 +16,7 @@ static const char STATUS_HELP[] =
     "(everything else). Rates are taken over --interval seconds (1); 0 shows totals since the database was opened\n"
     "alone. With --json the whole status document of the database, as \\xff\\xff/status/json has it, with \"rates\".\n"
     "\n"
+    "    $ keel my.db set hello world\n"
     "    $ keel my.db status --interval 0\n"
     "    …\n"
     "    $ keel my.db status --interval 0.1 --json\n"
@@ -25,6 +26,7 @@ static const char TOP_HELP[] =
     "The figures of status, taken again every --interval seconds (1), until Ctrl-C or --count of them. On a\n"
     "terminal the screen is drawn anew; elsewhere each is a line, with --json an object.\n"
     "\n"
+    "    $ keel my.db set hello world\n"
     "    $ keel my.db top --count 2 --interval 0.1\n"
     "    …\n";
 
@@ -34,7 +36,6 @@ static const char BACKUP_HELP[] =
     "reads one and says whether it is whole. Keys under \\xff are not in it. --force replaces a file that is there.\n"
     "\n"
     "    $ keel my.db set hello world\n"
-    "    …\n"
     "    $ keel my.db backup my.backup\n"
     "    my.backup: 1 row…\n"
     "    $ keel my.db backup --verify my.backup\n"
@@ -49,7 +50,6 @@ static const char RESTORE_HELP[] =
     "on from there. --into KEY puts all keys behind a prefix.\n"
     "\n"
     "    $ keel my.db set hello world\n"
-    "    …\n"
     "    $ keel my.db backup my.backup\n"
     "    …\n"
     "    $ keel other.db restore my.backup\n"
@@ -68,11 +68,23 @@ static const char COPY_HELP[] =
     "the last time, at most --passes times (10); --bounded does the same with an embedded database.\n"
     "\n"
     "    $ keel my.db set hello world\n"
-    "    …\n"
     "    $ keel my.db copy copy.db\n"
     "    1 row…\n"
     "    $ keel my.db copy --force --json copy.db\n"
-    "    {…\"rows\":1…}\n";
+    "    {…\"rows\": 1…}\n";
+
+static const char CHECK_HELP[] =
+    "Verifies the files (log, base), reads every row, and holds the directories and the recipes in them against\n"
+    "their rules. What is wrong is said with file, offset or key; then the command ends with 4. Which structure a\n"
+    "directory holds is known by its layer tag, or told by --as TYPE PATH, which may be given several times (index\n"
+    "and relation take two paths); --types lists the types. A database that another process has open cannot have\n"
+    "its files verified: --online reads rows, directories and recipes through the database alone.\n"
+    "\n"
+    "    $ keel my.db set hello world\n"
+    "    $ keel my.db check\n"
+    "    …\n"
+    "    $ keel my.db check --online --json\n"
+    "    {…}\n";
 
 static const char BENCH_HELP[] =
     "Measures how fast this machine is, in a database of its own beside DB that is removed afterwards (with\n"
@@ -89,6 +101,7 @@ const struct command operation_commands[] = {
     {.name = "backup", .arguments = "[--force | --verify] FILE|-", .summary = "one state of the database, into a file or a pipe", .help = BACKUP_HELP, .run = command_backup, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "restore", .arguments = "[--force | --merge] [--into KEY] FILE|-", .summary = "a backup, into a database", .help = RESTORE_HELP, .run = command_restore, .group = COMMAND_OPERATION},
     {.name = "copy", .arguments = "[--force | --merge] [--bounded] [--passes N] [SRC] DST", .summary = "all rows, into another database", .help = COPY_HELP, .run = command_copy, .group = COMMAND_OPERATION, .only_reads = true},
+    {.name = "check", .arguments = "[--online] [--as TYPE PATH…]… [--types]", .summary = "whether files, directories and recipes are sound", .help = CHECK_HELP, .run = command_check, .group = COMMAND_OPERATION, .only_reads = true},
     {.name = "bench", .arguments = "[--seconds N] [--clients N] [--memory]", .summary = "how fast this machine is", .help = BENCH_HELP, .run = command_bench, .group = COMMAND_OPERATION},
     {0},
 };

@@ -78,8 +78,6 @@ static const char file_name[] = "base.keel";
 #define MAP_BYTES_MAX (UINT64_C(1) << 40)
 #endif
 #define MAP_BYTES_MIN (UINT64_C(64) << 20)
-#define SMALL_MAP_BYTES                                                                            \
-    (UINT64_C(1) << 20) /* for looking and for creating; LMDB enlarges it to what the file needs */
 
 /* ---- Results and the record ---- */
 
@@ -329,8 +327,8 @@ static fdb_error_t refuse(fdb_error_t error, const char *path, const char *what,
     return error;
 }
 
-static int environment_open(const char *path, unsigned flags, unsigned snapshots_max,
-                            size_t map_bytes, MDB_env **environment) {
+int base_lmdb_environment_open(const char *path, unsigned flags, unsigned snapshots_max,
+                               size_t map_bytes, MDB_env **environment) {
     MDB_env *made;
     int result = mdb_env_create(&made);
     if (result)
@@ -371,7 +369,7 @@ static int environment_create(const char *path, bool sync) {
     MDB_env *environment;
     MDB_txn *transaction;
     MDB_dbi tree;
-    int result = environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES,
+    int result = base_lmdb_environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES,
                                   &environment);
     if (result)
         return result;
@@ -440,7 +438,7 @@ static fdb_error_t file_probe(const char *path, char **message) {
     MDB_dbi tree;
     uint8_t record[RECORD_BYTES];
     int result =
-        environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
+        base_lmdb_environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
     if (result == MDB_INVALID || result == MDB_VERSION_MISMATCH)
         return refuse(ERROR_FORMAT_FOREIGN, path, "not a file of Keel's base", message);
     if (result)
@@ -465,6 +463,17 @@ static fdb_error_t file_probe(const char *path, char **message) {
                       " that wrote it",
                       message);
     return ERROR_SUCCESS;
+}
+
+/* A compaction that was interrupted (compact.c) leaves its unfinished copy. Nobody needs it. */
+static void remove_leftover(const char *path) {
+    size_t size = strlen(path) + sizeof ".compact";
+    char *leftover = memory_allocate(size);
+    if (!leftover)
+        return;
+    snprintf(leftover, size, "%s.compact", path);
+    (void)os_remove(leftover);
+    memory_free(leftover);
 }
 
 /* Leaves a file at `path` that is ours and can be opened. */
@@ -498,7 +507,7 @@ static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *opt
     uint64_t map_bytes = MAP_BYTES_MAX;
     for (; (result == ENOMEM || result == EINVAL) && map_bytes >= MAP_BYTES_MIN; map_bytes /= 4)
         result =
-            environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
+            base_lmdb_environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
     if (result) {
         b->environment = NULL;
         return refuse(base_lmdb_error(result), b->path, mdb_strerror(result), message);
@@ -532,6 +541,8 @@ fdb_error_t base_lmdb_open(const char *directory, const struct base_options *opt
     if (b->path && b->verified) {
         snprintf(b->path, size, "%s/%s", directory, file_name);
         error = file_prepare(directory, b->path, options->sync, message);
+        if (!error)
+            remove_leftover(b->path);
         if (!error)
             error = file_open(b, options, message);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole),
- * base_lmdb_read.c, base_lmdb_write.c. Private to them, and the one place that includes lmdb.h.
+ * base_lmdb_read.c, base_lmdb_write.c. Private to them and, for the format of entries and for copying, to check_rows.c and
+ * compact.c; the one place that includes lmdb.h.
  */
 #ifndef KEEL_ENGINE_BASE_LMDB_H
 #define KEEL_ENGINE_BASE_LMDB_H
@@ -14,6 +15,9 @@
 
 #include "util/checksum.h"
 #include "util/coding.h"
+
+#define SMALL_MAP_BYTES                                                                            \
+    (UINT64_C(1) << 20) /* for looking, copying and creating; LMDB enlarges it to what the file needs */
 
 /* ---- The format: docs/format.md, "Base" ---- */
 
@@ -118,6 +122,9 @@ fdb_error_t base_lmdb_row_damaged(struct lmdb_base *b, MDB_val key);
 int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record);
 int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
                            uint64_t subtree_next);
+
+/* Opens the environment at a path, with so much address space or as much as its file needs. */
+int base_lmdb_environment_open(const char *path, unsigned flags, unsigned snapshots_max, size_t map_bytes, MDB_env **environment);
 
 /* Makes a reset read transaction see what is committed now. */
 int base_lmdb_renew(struct lmdb_base *b, MDB_txn *transaction);
