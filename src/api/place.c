@@ -170,11 +170,8 @@ static fdb_error_t refuse(struct place *place, fdb_error_t error, const char *de
     return error;
 }
 
-static fdb_error_t open_now(struct place *place, struct database **target) {
-    if (place->failure)
-        return place->failure;
-    if (place->in_memory)
-        return engines_open_memory(target);
+/* Opens what is at the path, if that can be a database of ours. */
+static fdb_error_t open_directory(struct place *place) {
     enum os_path_kind kind;
     fdb_error_t error = os_path_kind(place->path, &kind);
     if (error)
@@ -183,10 +180,19 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
     if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
         return refuse(place, cluster_file_error(place->path), "");
-    if (!place->entry)
-        error = engines_open(place->path, &place->entry);
-    if (error)
-        return error;
+    return engines_open(place->path, &place->entry);
+}
+
+static fdb_error_t open_now(struct place *place, struct database **target) {
+    if (place->failure)
+        return place->failure;
+    if (place->in_memory)
+        return engines_open_memory(target);
+    if (!place->entry) {
+        fdb_error_t error = open_directory(place);
+        if (error)
+            return error;
+    }
     *target = engines_database(place->entry);
     return *target ? 0 : ERROR_DATABASE_IN_USE;
 }
