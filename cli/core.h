@@ -11,6 +11,8 @@
 
 /* Takes Ctrl-C; once, before the first command. */
 void session_catch_interrupts(void);
+/* Until the descriptor can be read (true), or a signal came, Ctrl-C or another (false). */
+bool session_wait_input(int descriptor);
 /* A command begins: a Ctrl-C from before does not count. */
 void session_forget_interrupt(void);
 /* Drops the current transaction, if any, and closes the database. */
@@ -83,7 +85,7 @@ void words_free(struct words *words);
 /* ---- The shell (shell.c) ---- */
 
 int shell_run(struct session *session);                /* on a terminal */
-int shell_script(struct session *session, FILE *file); /* line by line */
+int shell_script(struct session *session, int descriptor); /* line by line */
 /* What Tab offers for the last word of a line: the shell's, and bash's through `keel --complete`. */
 struct completions {
     char **words; /* whole words, sorted */
