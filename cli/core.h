@@ -11,8 +11,6 @@
 
 /* Takes Ctrl-C; once, before the first command. */
 void session_catch_interrupts(void);
-/* Until the descriptor can be read (true), or a signal came, Ctrl-C or another (false). */
-bool session_wait_input(int descriptor);
 /* A command begins: a Ctrl-C from before does not count. */
 void session_forget_interrupt(void);
 /* Drops the current transaction, if any, and closes the database. */

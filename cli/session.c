@@ -50,15 +50,23 @@ void session_catch_interrupts(void) {
 }
 
 /* The signal is let in only while ppoll sleeps, so that it cannot come between looking and sleeping. */
-bool session_wait_input(int descriptor) {
+static bool wait_descriptor(int descriptor, short events) {
     sigset_t interrupt, before;
-    struct pollfd poll = {.fd = descriptor, .events = POLLIN};
+    struct pollfd poll = {.fd = descriptor, .events = events};
     sigemptyset(&interrupt);
     sigaddset(&interrupt, SIGINT);
     sigprocmask(SIG_BLOCK, &interrupt, &before);
     int ready = session_interrupted() ? -1 : ppoll(&poll, 1, NULL, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return ready > 0;
+}
+
+bool session_wait_input(int descriptor) {
+    return wait_descriptor(descriptor, POLLIN);
+}
+
+bool session_wait_output(int descriptor) {
+    return wait_descriptor(descriptor, POLLOUT);
 }
 
 void session_forget_interrupt(void) {
