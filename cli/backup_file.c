@@ -54,6 +54,8 @@ static uint64_t seed_of(const struct backup_header *header, uint64_t block) { re
 
 static bool write_all(struct backup_writer *writer, const uint8_t *data, size_t length) {
     while (length > 0) {
+        while (!session_wait_output(writer->descriptor) && !session_interrupted())
+            ;
         ssize_t written = session_interrupted() ? -1 : write(writer->descriptor, data, length);
         if (written < 0 && errno == EINTR && !session_interrupted())
             continue;
@@ -174,6 +176,8 @@ static bool wrong(struct backup_reader *reader, const char *format, ...) {
 static bool read_some(struct backup_reader *reader, uint8_t *data, size_t length, size_t *got) {
     *got = 0;
     while (*got < length) {
+        while (!session_wait_input(reader->descriptor) && !session_interrupted())
+            ;
         if (session_interrupted())
             return wrong(reader, "was not read to its end: interrupted");
         ssize_t count = read(reader->descriptor, data + *got, length - *got);

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core.h"
 #include "file_check.h"
 #include "layer_check.h"
 #include "operation.h"

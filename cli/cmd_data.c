@@ -192,6 +192,8 @@ static int command_set(struct session *session, int argc, char **argv) {
         return EXIT_USAGE;
     if (argc != (file ? 2 : 3))
         return usage_error(command, argc < 2 ? "Which key?" : file || argc > 3 ? "One key and one value. What has spaces goes in quotes" : "Which value?");
+    if (file && strcmp(file, "-") == 0 && session->many)
+        return usage_error(command, "Standard input is where the commands come from: name a file");
     struct set_context context = {.text = argv[1]};
     int code = EXIT_OK;
     if (file && !read_whole(file, &context.value))

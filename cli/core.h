@@ -83,7 +83,7 @@ void words_free(struct words *words);
 /* ---- The shell (shell.c) ---- */
 
 int shell_run(struct session *session);                /* on a terminal */
-int shell_script(struct session *session, FILE *file); /* line by line */
+int shell_script(struct session *session, int descriptor); /* line by line */
 /* What Tab offers for the last word of a line: the shell's, and bash's through `keel --complete`. */
 struct completions {
     char **words; /* whole words, sorted */

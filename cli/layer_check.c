@@ -12,7 +12,8 @@
  *
  * One scan collects nodes and entries. Rows come in the order of prefixes, so the nodes are sorted as they are collected. Then:
  *
- *   1. every row has one of these forms, the version is one we know, names are UTF-8;
+ *   1. every row has one of these forms (unless none has: then there are no directories, and the keys are somebody's), the version is one we know, names
+ *      are UTF-8;
  *   2. every entry leads to a node that has a tag, and every node but the root has exactly one entry: with that, all can be reached from the root, or form a
  *      ring that nobody reaches, which is found too;
  *   3. no prefix is empty, or the beginning of another or of N; inside a partition all begin with P;
@@ -72,7 +73,7 @@ const char *shown(keel_bytes bytes) {
 
 /* ---- What a scan collects ---- */
 
-enum { NONE = -1 };
+enum { NONE = -1, STRANGERS_MAX = 1000 };
 
 struct node {
     struct buffer prefix, tag;
@@ -102,6 +103,8 @@ struct layer {
     int64_t window;      /* where the newest one starts */
     uint64_t draws, takings; /* in it */
     struct buffer takings_list; /* integers drawn, 8 bytes each */
+    struct entry *strangers;    /* rows of no known form, the key in `name`; the first STRANGERS_MAX */
+    size_t stranger_count, stranger_capacity;
 };
 
 static keel_bytes bytes_of(const struct buffer *buffer) { return keel_bytes_of(buffer->data, buffer->length); }
@@ -239,6 +242,19 @@ static bool take_node_row(struct layer *layer, keel_bytes prefix, keel_tuple_ite
     return true;
 }
 
+static fdb_error_t take_stranger(struct layer *layer, keel_bytes key) {
+    if (layer->stranger_count == STRANGERS_MAX)
+        return 0;
+    if (!grow((void **)&layer->strangers, layer->stranger_count, &layer->stranger_capacity, sizeof *layer->strangers))
+        return ERROR_LARGE_ALLOC_FAILED;
+    struct entry *stranger = &layer->strangers[layer->stranger_count];
+    *stranger = (struct entry){0};
+    if (!buffer_append(&stranger->name, key.data, key.length))
+        return ERROR_LARGE_ALLOC_FAILED;
+    layer->stranger_count++;
+    return 0;
+}
+
 static fdb_error_t take_row(struct layer *layer, const struct row *row) {
     keel_tuple_iterator at = keel_tuple_iterate_behind(row->key, layer->node_prefix.length);
     keel_element element;
@@ -247,9 +263,7 @@ static fdb_error_t take_row(struct layer *layer, const struct row *row) {
     fdb_error_t error = 0;
     bool known = !keel_tuple_next(&at, &element) && element.type == KEEL_TYPE_BYTES && !keel_element_copy(&element, prefix, sizeof prefix, &length) &&
                  take_node_row(layer, keel_bytes_of(prefix, length), &at, row->value, &error);
-    if (!known)
-        find_damage(layer->findings, layer->path, "a row among the directories is not one of theirs: %s", shown(row->key));
-    return error;
+    return known ? error : take_stranger(layer, row->key);
 }
 
 static fdb_error_t collect(struct layer *layer) {
@@ -353,6 +367,12 @@ static void check_prefixes(struct layer *layer) {
     }
 }
 
+static void check_strangers(struct layer *layer) {
+    bool any = layer->node_count > 0 || layer->has_version;
+    for (size_t i = 0; i < layer->stranger_count && any; i++)
+        find_damage(layer->findings, layer->path, "a row among the directories is not one of theirs: %s", shown(bytes_of(&layer->strangers[i].name)));
+}
+
 static bool is_taken(const struct layer *layer, int64_t number) {
     size_t low = 0, high = layer->takings_list.length / sizeof number;
     while (low < high) {
@@ -414,8 +434,11 @@ static void layer_free(struct layer *layer) {
         buffer_free(&layer->entries[i].name);
         buffer_free(&layer->entries[i].child);
     }
+    for (size_t i = 0; i < layer->stranger_count; i++)
+        buffer_free(&layer->strangers[i].name);
     free(layer->nodes);
     free(layer->entries);
+    free(layer->strangers);
     buffer_free(&layer->takings_list);
 }
 
@@ -454,6 +477,7 @@ static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findi
     if (!error) {
         if (!layer.has_version && layer.node_count)
             find_damage(findings, path, "there are directories, but the version of the directory layer is missing");
+        check_strangers(&layer);
         reach(&layer);
         check_reached(&layer);
         check_prefixes(&layer);

@@ -16,7 +16,6 @@
  */
 #include "core.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -112,10 +111,12 @@ int report(const char *format, ...) {
 static char read_answer(void) {
     char first = 0, c;
     for (;;) {
-        ssize_t got = read(STDIN_FILENO, &c, 1);
-        if (got < 0 && errno == EINTR && !session_interrupted())
+        if (!session_wait_input(STDIN_FILENO)) {
+            if (session_interrupted())
+                return 0;
             continue;
-        if (got <= 0)
+        }
+        if (read(STDIN_FILENO, &c, 1) <= 0)
             return 0;
         if (c == '\n')
             return first;

@@ -11,11 +11,15 @@
  * library's threads block all signals: the handler runs on ours. A command that neither waits nor looks is ended by the third Ctrl-C, with
  * the whole process.
  *
+ * Input is waited for in session_wait_input. Elsewhere system calls are restarted, so that no output is lost in the middle of a write.
+ *
  * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C; reads of an embedded database are ready at once, so none of them lasts.
  */
+#define _GNU_SOURCE /* ppoll */
 #include "core.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -40,9 +44,29 @@ static void on_interrupt(int signal_number) {
 }
 
 void session_catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: a read of the terminal ends too */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}; /* writes go on; what waits for input, polls */
     sem_init(&wakeup, 0, 0);
     sigaction(SIGINT, &action, NULL);
+}
+
+/* The signal is let in only while ppoll sleeps, so that it cannot come between looking and sleeping. */
+static bool wait_descriptor(int descriptor, short events) {
+    sigset_t interrupt, before;
+    struct pollfd poll = {.fd = descriptor, .events = events};
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    int ready = session_interrupted() ? -1 : ppoll(&poll, 1, NULL, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ready > 0;
+}
+
+bool session_wait_input(int descriptor) {
+    return wait_descriptor(descriptor, POLLIN);
+}
+
+bool session_wait_output(int descriptor) {
+    return wait_descriptor(descriptor, POLLOUT);
 }
 
 void session_forget_interrupt(void) {

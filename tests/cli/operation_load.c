@@ -11,6 +11,8 @@
  *     backup   what the file holds must be the state at the file's version, every byte of it
  *     copy     what DST holds must be the state after some commit
  *
+ *     operation-load DB ROWS takeover SOURCE        a transfer that another has taken over writes nothing more
+ *
  * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that long reads and passes are
  * needed.
  */
@@ -261,6 +263,41 @@ static void wait_for_commits(long more) {
         usleep(1000);
 }
 
+/* Two jobs of the same kind and source: the second one ends the first, wherever that stands. */
+static void take_over(const char *source) {
+    struct job jobs[2] = {{.database = database, .kind = "restore", .source = source, .merge = true}, {.database = database, .kind = "restore", .source = source, .merge = true}};
+    struct loader loaders[2];
+    enum job_start start;
+    char *found = NULL;
+    keel_bytes key = keel_bytes_of_string("key"), value = keel_bytes_of_string("value"), other = keel_bytes_of_string("other");
+    check(job_begin(&jobs[0], false, &start, &found), "begin");
+    loader_open(database, &jobs[0], &loaders[0]);
+    check(loader_set(&loaders[0], key, value), "the first writes");
+    check(loader_finish(&loaders[0]), "the first finishes a batch");
+    check(job_begin(&jobs[1], false, &start, &found), "begin again");
+    if (start != JOB_RESUMED || !jobs[1].resumed)
+        fail("the second does not go on with the first");
+    check(loader_set(&loaders[0], other, value), "the first fills a batch");
+    if (loader_finish(&loaders[0]) != TRANSFER_LOST || job_end(&jobs[0]) != TRANSFER_LOST)
+        fail("the first goes on although it was taken over");
+    loader_open(database, &jobs[1], &loaders[1]);
+    check(loader_set(&loaders[1], other, keel_bytes_of_string("second")), "the second writes");
+    check(loader_finish(&loaders[1]), "the second finishes");
+    check(job_look(database, &found), "look");
+    if (!found || !strstr(found, "unfinished restore"))
+        fail("the job is not seen");
+    free(found);
+    check(job_end(&jobs[1]), "the second ends");
+    check(job_look(database, &found), "look");
+    if (found)
+        fail("the job is still seen");
+    for (int i = 0; i < 2; i++) {
+        loader_close(&loaders[i]);
+        job_close(&jobs[i]);
+    }
+    puts("taken over");
+}
+
 int main(int argc, char **argv) {
     if (argc < 5)
         fail("usage: operation-load DB ROWS COMMAND ARGUMENT…");
@@ -271,6 +308,11 @@ int main(int argc, char **argv) {
     if (strcmp(argv[4], "--bounded") == 0)
         commits_max = BOUNDED_COMMITS; /* passes end when the writers do */
     database = session_database(&session);
+    if (strcmp(argv[3], "takeover") == 0) {
+        take_over(argv[4]);
+        session_close(&session);
+        return 0;
+    }
     fill(atol(argv[2]));
     struct writer writers[WRITERS] = {{0}};
     for (int i = 0; i < WRITERS; i++) {

@@ -64,9 +64,9 @@ def test_every_flipped_byte_is_found(keel):
         assert "damaged" in error or "KEELBACK" in error or "newer" in error, (at, error)
 
 
-def test_every_truncation_is_found(keel):
+def test_truncations_are_found(keel):
     rows, data = small(keel)
-    for length in range(len(data)):
+    for length in [*range(0, len(data), 3), len(data) - 1]:
         keel.write("short", data[:length])
         error = keel.fails(4, "backup", "--verify", "short")
         assert "cut off" in error or "empty" in error or "KEELBACK" in error, (length, error)
@@ -255,25 +255,17 @@ def test_restore_is_continued_after_a_kill(keel):
     assert len(rows_of(keel, other)) == len(rows) + 1
 
 
-def test_two_restores_do_not_mix(keel):
-    """Whoever takes a restore over ends the one that had it. In one process, since two cannot have the files open."""
-    keel.write("empty", "")
-    rows, data = small(keel)
-    marker = escaped(b"\xff\x02/keel/transfer/job")
-    other = keel.path("other.db")
-    code, err = feed(keel, other, data[:100], lambda process: process.kill())
-    result = keel.command("--option", "access_system_keys", other, "clear", marker)
-    assert result.code == 0, result
-    assert keel.command(other, "restore", "small.backup").code == 0
-    assert rows_of(keel, other) == rows
-
-
 def load(keel, *args, lifetime="100"):
     program = os.path.join(os.path.dirname(keel.binary), "operation-load")
     environment = dict(keel.environment, KEEL_LIFETIME_MS=lifetime)
     done = subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=keel.directory, timeout=300)
     assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
     return done.stdout.decode()
+
+
+def test_a_transfer_that_is_taken_over_writes_nothing_more(keel):
+    assert load(keel, "load.db", "0", "takeover", "some source") == "taken over\n"
+    assert rows_of(keel, keel.path("load.db")) == [(b"key", b"value"), (b"other", b"second")]
 
 
 def test_backup_beside_writers_is_a_state_that_existed(keel):
