@@ -22,6 +22,10 @@ static void print_state(const struct sample *sample) {
                         : sample_flag(sample, "cluster.database_available") ? "healthy" : "not available";
     const char *kind = sample_flag(sample, "keel.in_memory") ? ", in memory" : !sample_find(sample, "keel") ? "" : sample_flag(sample, "keel.durable") ? "" : ", commits do not wait for the disk";
     printf("database   %s%s%s%s\n", path, *path ? ": " : "", state, kind);
+    if (sample_find(sample, "keel.uptime_seconds"))
+        printf("process    %lld, open for %s\n", (long long)sample_number(sample, "keel.process_id"), human_seconds(sample_number(sample, "keel.uptime_seconds")));
+    if (sample_number(sample, "keel.damaged_reads") > 0)
+        printf("DAMAGE     %s reads met rows that do not match their checksum: \"check\" says which\n", human_count((uint64_t)sample_number(sample, "keel.damaged_reads")));
 }
 
 static void print_versions(const struct sample *sample) {
@@ -38,17 +42,19 @@ static void print_sizes(const struct sample *sample) {
     if (sample_find(sample, "keel.log_bytes"))
         printf("log        %s\n", human_bytes((uint64_t)sample_number(sample, "keel.log_bytes")));
     if (sample_find(sample, "keel.base_bytes"))
-        printf("base       %s, %s checkpoints\n", human_bytes((uint64_t)sample_number(sample, "keel.base_bytes")),
-               human_count((uint64_t)sample_number(sample, "keel.checkpoints")));
+        printf("base       %s, %s of it free, %s checkpoints\n", human_bytes((uint64_t)sample_number(sample, "keel.base_bytes")),
+               human_bytes((uint64_t)sample_number(sample, "keel.base_free_bytes")), human_count((uint64_t)sample_number(sample, "keel.checkpoints")));
     if (!sample_find(sample, "keel") && sample_find(sample, "cluster.data.total_kv_size_bytes"))
         printf("data       %s\n", human_bytes((uint64_t)sample_number(sample, "cluster.data.total_kv_size_bytes")));
 }
 
-/* {"commit": {"count": …, "p50": …, …}, …}: whatever is in it, in seconds. */
+/* {"commit": {"count": …, "p50": …, …}, …}: whatever is in it, in seconds; nothing where there was nothing to measure. */
 static void print_latencies(const struct sample *sample) {
     const char *name, *quantile;
     json_t *latency, *value;
     json_object_foreach(sample_find(sample, "keel.latencies"), name, latency) {
+        if (json_number_value(json_object_get(latency, "count")) == 0)
+            continue;
         printf("latency    %s", name);
         const char *between = ": ";
         json_object_foreach(latency, quantile, value) {
@@ -64,7 +70,7 @@ static void print_latencies(const struct sample *sample) {
 static void print_users(const struct sample *sample) {
     double clients = sample_number(sample, "keel.clients"), long_reads = sample_number(sample, "keel.long_reads");
     if (sample_find(sample, "keel.clients"))
-        printf("clients    %s\n", human_count((uint64_t)clients));
+        printf("clients    %s, %s transactions open\n", human_count((uint64_t)clients), human_count((uint64_t)sample_number(sample, "keel.transactions_open")));
     printf("watches    %s\n", human_count((uint64_t)sample_number(sample, "keel.watches")));
     if (long_reads > 0)
         printf("long reads %s, the oldest for %s\n", human_count((uint64_t)long_reads), human_seconds(sample_number(sample, "keel.oldest_long_read_seconds")));

@@ -20,6 +20,7 @@ def small(keel):
 
 
 def test_round_trip_byte_for_byte(keel):
+    """100,000 rows through a backup, and through two copies."""
     rows = random_rows(keel.seed, 100000, 12)
     put(keel, rows)
     made = keel.json("backup", "all.backup")[0]
@@ -30,8 +31,11 @@ def test_round_trip_byte_for_byte(keel):
     restored = keel.command("--json", keel.path("new.db"), "restore", "all.backup")
     assert restored.code == 0, restored
     assert json.loads(restored.out)["checksum"] == made["checksum"]
-    assert rows_of(keel, keel.path("new.db")) == rows
     assert not exists(keel, "all.backup.partial")
+    for source, destination in (("new.db", "there.db"), ("there.db", "back.db")):
+        copied = keel.command("--json", "copy", source, destination)
+        assert copied.code == 0 and json.loads(copied.out)["checksum"] == made["checksum"], copied
+    assert rows_of(keel, keel.path("back.db")) == rows
 
 
 def test_through_a_pipe(keel):
