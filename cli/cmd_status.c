@@ -2,8 +2,8 @@
 /*
  * keel DB status and keel DB top: what the database tells of itself (status.c), once or again and again.
  *
- * Both read two documents and show the difference as rates; the second reading's sizes and latencies. A process that opens an embedded database alone
- * sees its own work and nothing else: figures are those of the process that has the database open.
+ * Both read two documents and show the difference as rates; the second reading's sizes and latencies. Figures are those of the process that owns the
+ * database: this one, if nobody else has it open, and then there is nothing to see but its own work.
  */
 #include "status.h"
 
@@ -29,10 +29,9 @@ static void print_state(const struct sample *sample) {
 }
 
 static void print_versions(const struct sample *sample) {
-    double version = sample_number(sample, "keel.read_version"), base = sample_number(sample, "keel.base_version");
+    double version = sample_number(sample, "keel.read_version");
     if (sample_find(sample, "keel.read_version"))
-        printf("version    %s; the base is %s behind, reads go back %s\n", human_count((uint64_t)version), human_seconds((version - base) / 1e6),
-               human_seconds((version - sample_number(sample, "keel.horizon_version")) / 1e6));
+        printf("version    %s; reads go back %s\n", human_count((uint64_t)version), human_seconds((version - sample_number(sample, "keel.horizon_version")) / 1e6));
 }
 
 static void print_sizes(const struct sample *sample) {
