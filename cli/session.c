@@ -13,7 +13,8 @@
  *
  * Input is waited for in session_wait_input. Elsewhere system calls are restarted, so that no output is lost in the middle of a write.
  *
- * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C; reads of an embedded database are ready at once, so none of them lasts.
+ * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C. Reads of a database that this process has open are ready at once; where
+ * another process has it and does not answer, the third Ctrl-C helps, or --timeout.
  */
 #define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"

@@ -359,7 +359,7 @@ static EditLine *start_editor(const char *history_file) {
     el_set(editor, EL_SIGNAL, 0);
     el_set(editor, EL_GETCFN, read_character);
     el_set(editor, EL_HIST, history, shell_history);
-    el_set(editor, EL_ADDFN, "keel-complete", "Completes commands and directories", complete_key);
+    el_wset(editor, EL_ADDFN, L"keel-complete", L"Completes commands and directories", complete_key); /* el_set would leak the two texts */
     el_set(editor, EL_BIND, "^I", "keel-complete", NULL);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(editor, NULL);
