@@ -18,6 +18,7 @@
  */
 #define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"
+#include "util/error.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -232,8 +233,8 @@ static fdb_error_t run(struct session *session, keel_function function, void *co
         return error;
     for (;;) {
         error = attempt(transaction, function, context, commits);
-        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error))
-            break;
+        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error) || error == ERROR_OWNER_SILENT)
+            break; /* a person is told about a silent owner; programs go on trying */
         error = wait_destroy(fdb_transaction_on_error(transaction, error));
         if (!error)
             error = session_apply_options(session, transaction);
