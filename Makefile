@@ -40,7 +40,7 @@ all: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel ## build/lib/libfdb_c.so, build/lib/li
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3 pkg-config dpkg-dev
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -202,7 +202,8 @@ hello: $(BUILD)/bin/hello ## examples/hello.c twice: the second run finds what t
 # --- Tests ---
 
 SCRATCH = $(abspath $(BUILD))/scratch
-TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
+TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' abi='tests/api/libkeel_abi.sh $(KEEL_LIB)' \
+	$(if $(SANITIZE),,package='$(MAKE) -s deb && tests/package/check_package.sh $(BUILD) $(DEB)') \
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance \
 	conformance-joined='KEEL_TEST_HOLDER=$(BUILD)/bin/remote-holder $(BUILD)/bin/conformance' \
