@@ -119,7 +119,7 @@ static int check_named(struct checking *checking, struct snapshot *snapshot, con
                                 keel_bytes_of(second.prefix.data, second.prefix.length));
     buffer_free(&first.prefix);
     buffer_free(&second.prefix);
-    return error ? report_error("check", failed, error) : EXIT_OK;
+    return error ? transfer_report("check", failed, error) : EXIT_OK;
 }
 
 static int check_contents(struct checking *checking) {
@@ -137,7 +137,7 @@ static int check_contents(struct checking *checking) {
     if (!error)
         error = snapshot_open(database, false, false, &snapshot);
     if (error)
-        return session_interrupted() ? EXIT_INTERRUPTED : report_error("check", path, error);
+        return session_interrupted() ? EXIT_INTERRUPTED : transfer_report("check", path, error);
     error = read_rows(checking, &snapshot);
     if (!error)
         error = check_directories(&snapshot, &checking->findings, &checking->directories);
@@ -149,7 +149,7 @@ static int check_contents(struct checking *checking) {
     snapshot_close(&snapshot);
     if (session_interrupted())
         return EXIT_INTERRUPTED;
-    return error ? report_error("check", path, error) : code;
+    return error ? transfer_report("check", path, error) : code;
 }
 
 /* ---- The command ---- */

@@ -15,7 +15,7 @@
  *
  * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C; reads of an embedded database are ready at once, so none of them lasts.
  */
-#define _GNU_SOURCE /* ppoll */
+#define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"
 
 #include <errno.h>
@@ -25,9 +25,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TRANSACTION_CANCELLED = 1025, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
+enum { TRANSACTION_CANCELLED = 1025, TRANSACTION_TIMED_OUT = 1031, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
 
 static volatile sig_atomic_t interrupts;
 static sem_t wakeup;
@@ -83,23 +84,46 @@ static void on_ready(FDBFuture *future, void *ready) {
     sem_post(&wakeup);
 }
 
-fdb_error_t session_wait(FDBFuture *future) {
+/* Until something is posted or the time has come, which is never if it is NULL. False: it has come. */
+static bool sleep_until(const struct timespec *deadline) {
+    return (deadline ? sem_clockwait(&wakeup, CLOCK_MONOTONIC, deadline) : sem_wait(&wakeup)) == 0 || errno != ETIMEDOUT;
+}
+
+/* The callback has been called before this returns: it knows `ready`. */
+static fdb_error_t wait_until(FDBFuture *future, const struct timespec *deadline) {
     if (fdb_future_is_ready(future))
         return fdb_future_get_error(future);
     atomic_bool ready = false;
     fdb_error_t error = fdb_future_set_callback(future, on_ready, &ready);
     if (error)
         return error;
-    bool cancelled = false;
+    bool cancelled = false, late = false;
     while (!atomic_load(&ready)) {
-        if (session_interrupted() && !cancelled) {
+        if ((session_interrupted() || late) && !cancelled) {
             fdb_future_cancel(future);
             cancelled = true;
         } else {
-            sem_wait(&wakeup);
+            late = !sleep_until(cancelled ? NULL : deadline) || late;
         }
     }
-    return fdb_future_get_error(future);
+    error = fdb_future_get_error(future);
+    return error == OPERATION_CANCELLED && late ? TRANSACTION_TIMED_OUT : error;
+}
+
+fdb_error_t session_wait(FDBFuture *future) {
+    return wait_until(future, NULL);
+}
+
+fdb_error_t session_wait_seconds(FDBFuture *future, double seconds) {
+    struct timespec deadline;
+    if (seconds <= 0)
+        return session_wait(future);
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += (time_t)seconds;
+    deadline.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    deadline.tv_sec += deadline.tv_nsec / 1000000000;
+    deadline.tv_nsec %= 1000000000;
+    return wait_until(future, &deadline);
 }
 
 static fdb_error_t wait_destroy(FDBFuture *future) {

@@ -178,26 +178,37 @@ static fdb_error_t in_names(FDBTransaction *tr, void *pointer) {
     return directory_names_load(tr, &context->names);
 }
 
-/* Paths that go on from the word, up to the next slash behind it: one level at a time. They come in order, so repeats lie side by side. */
+/*
+ * Paths that go on from the word, up to the next slash behind it: one level at a time. They come in order, so repeats lie side by side. The path that is
+ * typed already counts only if nothing goes on from it.
+ */
+static void offer_paths(const struct directory_names *names, struct completions *completions, const char *word) {
+    size_t length = strlen(word);
+    bool exact = false;
+    for (size_t i = 0; i < directory_names_count(names); i++) {
+        const char *path = directory_names_path(names, i);
+        if (!*path || strncmp(path, word, length) != 0)
+            continue;
+        exact = exact || path[length] == '\0';
+        size_t end = length;
+        while (path[end] && path[end] != '/')
+            end += path[end] == '\\' && path[end + 1] ? 2 : 1;
+        end += end == length && path[end] == '/';
+        const char *last = completions->count ? completions->words[completions->count - 1] : "";
+        if (path[length] && (strlen(last) != end || strncmp(last, path, end) != 0))
+            offer(completions, path, end);
+    }
+    if (exact && completions->count == 0)
+        offer(completions, word, length);
+}
+
 static void offer_directories(struct session *session, struct completions *completions, const char *word) {
     struct names_context context = {0};
-    size_t length = strlen(word);
     session->must_exist = true;
     if (session_read(session, in_names, &context) != 0)
         return;
     completions->directories = true;
-    for (size_t i = 0; i < directory_names_count(context.names); i++) {
-        const char *path = directory_names_path(context.names, i);
-        if (strncmp(path, word, length) != 0 || !*path)
-            continue;
-        size_t end = length;
-        while (path[end] && path[end] != '/')
-            end += path[end] == '\\' && path[end + 1] ? 2 : 1;
-        if (completions->count > 0 && strncmp(completions->words[completions->count - 1], path, end) == 0 &&
-            strlen(completions->words[completions->count - 1]) >= end)
-            continue;
-        offer(completions, path, end + (path[end] == '/' && end == length));
-    }
+    offer_paths(context.names, completions, word);
     directory_names_free(context.names);
 }
 

@@ -88,6 +88,8 @@ void snapshot_close(struct snapshot *snapshot) {
 
 /* After an error of a read: 0 if the same read can be made again, at another version where that is allowed. */
 static fdb_error_t read_again(struct snapshot *snapshot, fdb_error_t error) {
+    if (snapshot->held && error == ERROR_TRANSACTION_TOO_OLD)
+        return TRANSFER_GONE;
     if (snapshot->held || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error))
         return error;
     if (snapshot->one_version)

@@ -12,8 +12,9 @@
 #include "util/error.h"
 
 enum {
-    TRANSFER_LOST = 100101,   /* another process has taken the transfer over */
-    TRANSFER_CHANGED = 100102 /* more than one version was needed where one was asked for */
+    TRANSFER_LOST = 100101,    /* another process has taken the transfer over */
+    TRANSFER_CHANGED = 100102, /* more than one version was needed where one was asked for */
+    TRANSFER_GONE = 100103     /* a long read has lost its version: the process that owned the database has ended */
 };
 
 /* All keys a program can use without the option access_system_keys. */

@@ -331,5 +331,7 @@ fdb_error_t job_look(FDBDatabase *database, char **found) {
 int transfer_report(const char *doing, const char *what, fdb_error_t error) {
     if (error == TRANSFER_LOST)
         return report("%s: %s: another process has taken this %s over and goes on with it; this one has stopped", doing, what, doing);
+    if (error == TRANSFER_GONE)
+        return report("%s: %s: the process that served the database has ended, and the state that was being read with it: run the same command again", doing, what);
     return report_error(doing, what, error);
 }

@@ -11,6 +11,7 @@
  *     backup   what the file holds must be the state at the file's version, every byte of it
  *     copy     what DST holds must be the state after some commit
  *
+ *     operation-load DB ROWS exec 'keel DB backup FILE' FILE    the same from another process
  *     operation-load DB ROWS takeover SOURCE        a transfer that another has taken over writes nothing more
  *
  * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that long reads and passes are
@@ -303,7 +304,7 @@ int main(int argc, char **argv) {
         fail("usage: operation-load DB ROWS COMMAND ARGUMENT…");
     session_catch_interrupts();
     struct session session = {.path = argv[1], .quiet = true, .committed_version = -1};
-    bool is_backup = strcmp(argv[3], "backup") == 0;
+    bool elsewhere = strcmp(argv[3], "exec") == 0, is_backup = elsewhere || strcmp(argv[3], "backup") == 0;
     const char *result = argv[argc - 1];
     if (strcmp(argv[4], "--bounded") == 0)
         commits_max = BOUNDED_COMMITS; /* passes end when the writers do */
@@ -322,7 +323,7 @@ int main(int argc, char **argv) {
     }
     wait_for_commits(40);
     long before = atomic_load(&commits);
-    int code = command_run(&session, argc - 3, argv + 3);
+    int code = elsewhere ? system(argv[4]) : command_run(&session, argc - 3, argv + 3);
     long during = atomic_load(&commits) - before;
     if (code == EXIT_OK && is_backup)
         wait_for_commits(40);

@@ -20,6 +20,7 @@ def small(keel):
 
 
 def test_round_trip_byte_for_byte(keel):
+    """100,000 rows through a backup, and through two copies."""
     rows = random_rows(keel.seed, 100000, 12)
     put(keel, rows)
     made = keel.json("backup", "all.backup")[0]
@@ -30,8 +31,11 @@ def test_round_trip_byte_for_byte(keel):
     restored = keel.command("--json", keel.path("new.db"), "restore", "all.backup")
     assert restored.code == 0, restored
     assert json.loads(restored.out)["checksum"] == made["checksum"]
-    assert rows_of(keel, keel.path("new.db")) == rows
     assert not exists(keel, "all.backup.partial")
+    for source, destination in (("new.db", "there.db"), ("there.db", "back.db")):
+        copied = keel.command("--json", "copy", source, destination)
+        assert copied.code == 0 and json.loads(copied.out)["checksum"] == made["checksum"], copied
+    assert rows_of(keel, keel.path("back.db")) == rows
 
 
 def test_through_a_pipe(keel):
@@ -277,6 +281,49 @@ def test_backup_beside_writers_is_a_state_that_existed(keel):
     assert restored == dict(read_backup(keel.path("load.backup"))[1])
     balances = [int.from_bytes(value, "little", signed=True) for key, value in restored.items() if len(key) == len("account/000")]
     assert len(balances) == 50 and sum(balances) == 50 * 1000
+
+
+def test_backup_by_another_process_is_a_state_that_existed(keel):
+    out = load(keel, "load.db", "30000", "exec", f"{keel.binary} load.db backup load.backup", "load.backup")
+    assert "30,054 rows" in out and "the state after commit" in out, out
+
+
+def owner(keel):
+    """A process that owns the database and serves the others; what it says when it is there has been read."""
+    process = start(keel, keel.db, stdin=subprocess.PIPE)
+    process.stdin.write(b"set owner here\nget owner\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    return process
+
+
+def test_while_another_process_has_the_database(keel):
+    rows = random_rows(keel.seed, 3000)
+    put(keel, rows)
+    process = owner(keel)
+    rows = sorted([*rows, (b"owner", b"here")])
+    assert rows_of(keel) == rows
+    status = keel.json("status", "--interval", "0")[0]["keel"]
+    assert status["process_id"] == process.pid and status["clients"] >= 1, status
+    assert keel.json("check", "--online")[0]["rows"] == len(rows)
+    assert keel.json("copy", "copy.db")[0]["rows"] == len(rows)
+    keel.ok("backup", "some.backup")
+    keel.ok("restore", "--force", "some.backup")
+    assert rows_of(keel) == rows
+    process.communicate()
+
+
+def test_the_owner_dies_during_a_backup(keel):
+    put(keel, random_rows(keel.seed, 4000, 300))
+    process = owner(keel)
+    backup = start(keel, keel.db, "backup", "-")
+    backup.stdout.read(100)
+    time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    out, err = backup.communicate(timeout=60)
+    assert backup.returncode == 1 and b"run the same command again" in err, (backup.returncode, err)
+    keel.ok("backup", "again.backup")
 
 
 def test_copy_beside_writers_is_a_state_that_existed(keel):
