@@ -64,10 +64,10 @@ int command_compact(struct session *session, int argc, char **argv) {
     if (error)
         return code;
     if (session->json)
-        output_json(json_pack("{s:I, s:I, s:I, s:f}", "bytes_before", (json_int_t)summary.bytes_before, "bytes_after", (json_int_t)summary.bytes_after, "rows",
-                              (json_int_t)summary.rows, "seconds", seconds_now() - begin));
+        output_json(json_pack("{s:I, s:I, s:I, s:f}", "bytes_before", (json_int_t)summary.bytes_before, "bytes_after",
+                              (json_int_t)summary.bytes_after, "rows", (json_int_t)summary.rows, "seconds", seconds_now() - begin));
     else
-        printf("the base had %s and has %s, with %s rows; %s\n", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after), human_count(summary.rows),
-               human_seconds(seconds_now() - begin));
+        printf("the base had %s and has %s, with %s rows; %s\n", human_bytes(summary.bytes_before), human_bytes(summary.bytes_after),
+               human_count(summary.rows), human_seconds(seconds_now() - begin));
     return EXIT_OK;
 }

@@ -8,9 +8,11 @@
  */
 #include "core.h"
 
+#include <keel/version.h>
+
 #include <stdlib.h>
 
-const char KEEL_COMMAND_VERSION[] = "0.1";
+const char KEEL_COMMAND_VERSION[] = KEEL_VERSION;
 
 const struct command *command_at(size_t index) {
     const struct command *const tables[] = {data_commands, structure_commands, recipe_commands, bulk_commands, operation_commands, shell_commands};

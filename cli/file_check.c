@@ -87,8 +87,10 @@ static int report_refusal(const char *path, fdb_error_t error, const char *messa
     if (session_interrupted())
         return EXIT_INTERRUPTED;
     if (error == ERROR_DATABASE_IN_USE)
-        return report("check: %s: another process has it open, or a watch of this shell: its files can be verified only while nobody has. --online leaves them out and "
-                      "checks rows, directories and structures through the database", path);
+        return report("check: %s: another process has it open, or a watch of this shell: its files can be verified only while nobody has. --online "
+                      "leaves them out and "
+                      "checks rows, directories and structures through the database",
+                      path);
     if (message)
         report("check: %s", message);
     return report_error("check", path, error);
@@ -99,9 +101,14 @@ static void fill_summary(json_t *files, const struct check_summary *summary) {
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"log_segments", summary->log_segments}, {"log_records", summary->log_records},         {"log_bytes", summary->log_bytes},
-        {"base_bytes", summary->base_bytes},     {"base_pages_used", summary->base_pages_used}, {"base_pages_free", summary->base_pages_free},
-        {"base_rows", summary->rows},            {"log_version", (uint64_t)summary->log_version},
+        {"log_segments", summary->log_segments},
+        {"log_records", summary->log_records},
+        {"log_bytes", summary->log_bytes},
+        {"base_bytes", summary->base_bytes},
+        {"base_pages_used", summary->base_pages_used},
+        {"base_pages_free", summary->base_pages_free},
+        {"base_rows", summary->rows},
+        {"log_version", (uint64_t)summary->log_version},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         json_object_set_new(files, numbers[i].name, json_integer((json_int_t)numbers[i].value));

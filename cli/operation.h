@@ -12,6 +12,7 @@ int command_restore(struct session *session, int argc, char **argv); /* cmd_rest
 int command_copy(struct session *session, int argc, char **argv);    /* cmd_copy.c */
 int command_check(struct session *session, int argc, char **argv);   /* cmd_check.c */
 int command_compact(struct session *session, int argc, char **argv); /* cmd_compact.c */
+int command_serve(struct session *session, int argc, char **argv);   /* cmd_serve.c */
 int command_bench(struct session *session, int argc, char **argv);   /* cmd_bench.c */
 
 /* Its row of the table, for usage_error. */
@@ -25,8 +26,8 @@ const char *time_text(uint64_t microseconds);
 json_t *json_hex(uint64_t number);
 
 /*
- * The prefix of the keys that a text names: /app/users the keys of that directory, /app/users("x") those of a subspace in it, ("x",) or x any keys that begin so. Errors
- * as text_to_key.
+ * The prefix of the keys that a text names: /app/users the keys of that directory, /app/users("x") those of a subspace in it, ("x",) or x any keys
+ * that begin so. Errors as text_to_key.
  */
 fdb_error_t text_to_prefix(FDBTransaction *tr, const char *text, struct buffer *prefix);
 

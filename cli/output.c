@@ -41,7 +41,7 @@ static const struct remedy {
     {2102, "A key has at most 10,000 bytes"},
     {2103, "A value has at most 100,000 bytes: spread it over several keys, as \"blob\" does"},
     {2104, "A cluster file holds one line: description:id@host:port"},
-    {20001, "End that process, or run this command in it: one process at a time has an embedded database"},
+    {20001, "That process cannot be joined: it belongs to another user, or speaks another version. End it, or run this command as its user"},
     {20002, "Give the path of a Keel database, or of one that does not exist yet"},
     {20003, "Use the Keel that wrote it, or a newer one"},
     {20004, "\"check\" says where; a backup has the data"},

@@ -13,10 +13,12 @@
  *
  * Input is waited for in session_wait_input. Elsewhere system calls are restarted, so that no output is lost in the middle of a write.
  *
- * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C; reads of an embedded database are ready at once, so none of them lasts.
+ * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C. Reads of a database that this process has open are ready at once; where
+ * another process has it and does not answer, the third Ctrl-C helps, or --timeout.
  */
 #define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"
+#include "util/error.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -231,8 +233,8 @@ static fdb_error_t run(struct session *session, keel_function function, void *co
         return error;
     for (;;) {
         error = attempt(transaction, function, context, commits);
-        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error))
-            break;
+        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error) || error == ERROR_OWNER_SILENT)
+            break; /* a person is told about a silent owner; programs go on trying */
         error = wait_destroy(fdb_transaction_on_error(transaction, error));
         if (!error)
             error = session_apply_options(session, transaction);

@@ -257,7 +257,7 @@ static void print_choices(const struct completions *completions) {
 
 static struct session *shell_session; /* for the editor's callbacks */
 static History *shell_history;
-static volatile sig_atomic_t window_changed;
+static volatile sig_atomic_t terminal_changed; /* another size, or we were stopped and go on */
 
 static char *prompt(EditLine *editor) {
     static char plain[] = "keel> ", in_transaction[] = "keel*> ";
@@ -265,9 +265,18 @@ static char *prompt(EditLine *editor) {
     return shell_session->current ? in_transaction : plain;
 }
 
-static void on_window_change(int signal_number) {
+static void on_terminal_change(int signal_number) {
     (void)signal_number;
-    window_changed = 1;
+    terminal_changed = 1;
+}
+
+/* After Ctrl-Z and fg the terminal has the modes of whoever used it in between. */
+static void restore_terminal(EditLine *editor) {
+    terminal_changed = 0;
+    el_set(editor, EL_PREP_TERM, 0);
+    el_set(editor, EL_PREP_TERM, 1);
+    el_resize(editor);
+    el_set(editor, EL_REFRESH);
 }
 
 /*
@@ -281,9 +290,8 @@ static int read_character(EditLine *editor, wchar_t *character) {
         if (!session_wait_input(STDIN_FILENO)) {
             if (session_interrupted())
                 return -1;
-            if (window_changed)
-                el_resize(editor);
-            window_changed = 0;
+            if (terminal_changed)
+                restore_terminal(editor);
             continue;
         }
         ssize_t got = read(STDIN_FILENO, &byte, 1);
@@ -341,7 +349,7 @@ static void remember_line(const char *line, const char *path) {
 
 static EditLine *start_editor(const char *history_file) {
     HistEvent event;
-    struct sigaction action = {.sa_handler = on_window_change};
+    struct sigaction action = {.sa_handler = on_terminal_change, .sa_flags = SA_RESTART};
     EditLine *editor = el_init("keel", stdin, stdout, stderr);
     shell_history = history_init();
     if (!editor || !shell_history) {
@@ -350,6 +358,7 @@ static EditLine *start_editor(const char *history_file) {
         return NULL;
     }
     sigaction(SIGWINCH, &action, NULL);
+    sigaction(SIGCONT, &action, NULL);
     history(shell_history, &event, H_SETSIZE, HISTORY_LINES);
     history(shell_history, &event, H_SETUNIQUE, 1);
     if (*history_file)
@@ -359,7 +368,7 @@ static EditLine *start_editor(const char *history_file) {
     el_set(editor, EL_SIGNAL, 0);
     el_set(editor, EL_GETCFN, read_character);
     el_set(editor, EL_HIST, history, shell_history);
-    el_set(editor, EL_ADDFN, "keel-complete", "Completes commands and directories", complete_key);
+    el_wset(editor, EL_ADDFN, L"keel-complete", L"Completes commands and directories", complete_key); /* el_set would leak the two texts */
     el_set(editor, EL_BIND, "^I", "keel-complete", NULL);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(editor, NULL);

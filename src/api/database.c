@@ -67,10 +67,7 @@ fdb_error_t fdb_create_database_from_connection_string(const char *connection_st
     fdb_error_t error = network_check_setup();
     if (error)
         return error;
-    bool valid = place_is_connection_string(connection_string, strlen(connection_string));
-    fdb_error_t failure = valid ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
-    log_line("cannot open %s: %s", connection_string, error_text(failure));
-    return create_handle(place_create_failed(failure), "", connection_string, out_database);
+    return create_handle(place_create_connection(connection_string), "", connection_string, out_database);
 }
 
 void fdb_database_destroy(FDBDatabase *database) {

@@ -25,6 +25,7 @@
 
 #include <ctype.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ struct place {
     fdb_error_t failure; /* not 0: what every operation says; nothing is ever opened */
     os_mutex lock;
     bool in_memory;
+    bool is_connection; /* `path` is a connection string */
     char path[];
 };
 
@@ -152,14 +154,44 @@ bool place_is_connection_string(const char *text, size_t length) {
     }
 }
 
-static fdb_error_t cluster_file_error(const char *path) {
+/* keel:id@host:port, of a server of ours; the id is its secret. False: another cluster's. */
+static bool is_keel_address(const char *bare, struct engine_address *address) {
+    const char *at = strchr(bare, '@'), *colon = strrchr(bare, ':');
+    if (strncmp(bare, "keel:", 5) != 0 || !at || !colon || colon < at || strchr(at, ','))
+        return false;
+    const char *host = at + 1, *host_end = colon;
+    if (*host == '[' && host_end[-1] == ']') {
+        host++;
+        host_end--;
+    }
+    size_t secret_length = (size_t)(at - bare) - 5, host_length = (size_t)(host_end - host);
+    if (secret_length == 0 || secret_length >= sizeof address->secret || host_length >= sizeof address->host || strlen(colon + 1) >= sizeof address->port)
+        return false;
+    memset(address, 0, sizeof *address);
+    memcpy(address->secret, bare + 5, secret_length);
+    memcpy(address->host, host, host_length);
+    memcpy(address->port, colon + 1, strlen(colon + 1));
+    snprintf(address->name, sizeof address->name, "%s", at + 1);
+    return true;
+}
+
+static fdb_error_t open_connection(struct place *place, const char *text, size_t length) {
+    char bare[8192];
+    struct engine_address address;
+    if (!place_is_connection_string(text, length) || !strip(text, length, bare, sizeof bare))
+        return ERROR_CONNECTION_STRING_INVALID;
+    if (is_keel_address(bare, &address))
+        return engines_open_address(&address, &place->entry);
+    return ERROR_CLUSTER_UNSUPPORTED;
+}
+
+static fdb_error_t open_cluster_file(struct place *place) {
     char text[8192];
     size_t length;
-    fdb_error_t error = os_path_read(path, text, sizeof text, &length);
+    fdb_error_t error = os_path_read(place->path, text, sizeof text, &length);
     if (error)
         return error == ERROR_FILE_NOT_FOUND ? ERROR_NO_CLUSTER_FILE_FOUND : error;
-    bool valid = place_is_connection_string(text, length);
-    return valid ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
+    return open_connection(place, text, length);
 }
 
 /* ---- Opening ---- */
@@ -178,8 +210,10 @@ static fdb_error_t open_directory(struct place *place) {
         return refuse(place, error, os_last_error());
     if (kind == OS_PATH_MISSING && ends_in_cluster(place->path))
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
-    if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
-        return refuse(place, cluster_file_error(place->path), "");
+    if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER) {
+        error = open_cluster_file(place);
+        return error ? refuse(place, error, "") : 0;
+    }
     return engines_open(place->path, &place->entry);
 }
 
@@ -189,7 +223,7 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
     if (place->in_memory)
         return engines_open_memory(target);
     if (!place->entry) {
-        fdb_error_t error = open_directory(place);
+        fdb_error_t error = place->is_connection ? open_connection(place, place->path, strlen(place->path)) : open_directory(place);
         if (error)
             return error;
     }
@@ -404,6 +438,13 @@ static struct database *create(const char *path, fdb_error_t failure) {
 
 struct database *place_create(const char *path) {
     return create(path, 0);
+}
+
+struct database *place_create_connection(const char *connection_string) {
+    struct database *database = create(connection_string, 0);
+    if (database)
+        ((struct place *)database)->is_connection = true;
+    return database;
 }
 
 struct database *place_create_failed(fdb_error_t error) {

@@ -4,9 +4,9 @@
  *
  *     operation-load DB ROWS COMMAND ARGUMENT…      backup FILE, or copy [--bounded] DST
  *
- * Fills DB with ROWS rows of padding, between which ACCOUNTS balances lie, so that a reader meets them at different times. WRITERS threads then move money between
- * accounts and count their steps, and keep a journal of every commit with its versionstamp. In the midst of it the command is run, in this process, as the shell would run
- * it. Afterwards the journal is played back from the beginning:
+ * Fills DB with ROWS rows of padding, between which ACCOUNTS balances lie, so that a reader meets them at different times. WRITERS threads then move
+ * money between accounts and count their steps, and keep a journal of every commit with its versionstamp. In the midst of it the command is run, in
+ * this process, as the shell would run it. Afterwards the journal is played back from the beginning:
  *
  *     backup   what the file holds must be the state at the file's version, every byte of it
  *     copy     what DST holds must be the state after some commit
@@ -14,8 +14,8 @@
  *     operation-load DB ROWS exec 'keel DB backup FILE' FILE    the same from another process
  *     operation-load DB ROWS takeover SOURCE        a transfer that another has taken over writes nothing more
  *
- * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that long reads and passes are
- * needed.
+ * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that
+ * long reads and passes are needed.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -114,7 +114,8 @@ static void *run_writer(void *argument) {
     while (!atomic_load(&stopping) && atomic_load(&commits) < commits_max) {
         writer->random = writer->random * 6364136223846793005u + 1442695040888963407u;
         int from = (int)((writer->random >> 33) % ACCOUNTS), to = (from + 1 + (int)((writer->random >> 20) % (ACCOUNTS - 1))) % ACCOUNTS;
-        writer->current = (struct entry){.writer = writer->number, .from = from, .to = to, .amount = (int64_t)(writer->random >> 60), .step = (int64_t)writer->count + 1};
+        writer->current = (struct entry){
+            .writer = writer->number, .from = from, .to = to, .amount = (int64_t)(writer->random >> 60), .step = (int64_t)writer->count + 1};
         check(keel_run(database, move_money, writer), "move");
         const uint8_t *stamp;
         int length;
@@ -266,7 +267,8 @@ static void wait_for_commits(long more) {
 
 /* Two jobs of the same kind and source: the second one ends the first, wherever that stands. */
 static void take_over(const char *source) {
-    struct job jobs[2] = {{.database = database, .kind = "restore", .source = source, .merge = true}, {.database = database, .kind = "restore", .source = source, .merge = true}};
+    struct job jobs[2] = {{.database = database, .kind = "restore", .source = source, .merge = true},
+                          {.database = database, .kind = "restore", .source = source, .merge = true}};
     struct loader loaders[2];
     enum job_start start;
     char *found = NULL;
