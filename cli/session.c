@@ -33,6 +33,7 @@
 enum { TRANSACTION_CANCELLED = 1025, TRANSACTION_TIMED_OUT = 1031, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
 
 static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t terminal_changes;
 static sem_t wakeup;
 
 /* ---- Ctrl-C ---- */
@@ -52,24 +53,47 @@ void session_catch_interrupts(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
-/* The signal is let in only while ppoll sleeps, so that it cannot come between looking and sleeping. */
-static bool wait_descriptor(int descriptor, short events) {
-    sigset_t interrupt, before;
+static void on_terminal_change(int signal_number) {
+    (void)signal_number;
+    terminal_changes = 1;
+}
+
+void session_catch_terminal_changes(void) {
+    struct sigaction action = {.sa_handler = on_terminal_change, .sa_flags = SA_RESTART};
+    sigaction(SIGWINCH, &action, NULL);
+    sigaction(SIGCONT, &action, NULL);
+}
+
+bool session_terminal_changed(void) {
+    bool changed = terminal_changes;
+    terminal_changes = 0;
+    return changed;
+}
+
+/* The signals are let in only while ppoll sleeps, so that none can come between looking and sleeping. */
+static bool wait_descriptor(int descriptor, short events, bool is_prompt) {
+    sigset_t signals, before;
     struct pollfd poll = {.fd = descriptor, .events = events};
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
-    int ready = session_interrupted() ? -1 : ppoll(&poll, 1, NULL, &before);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGWINCH);
+    sigaddset(&signals, SIGCONT);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    int ready = interrupts || (is_prompt && terminal_changes) ? -1 : ppoll(&poll, 1, NULL, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return ready > 0;
 }
 
 bool session_wait_input(int descriptor) {
-    return wait_descriptor(descriptor, POLLIN);
+    return wait_descriptor(descriptor, POLLIN, false);
 }
 
 bool session_wait_output(int descriptor) {
-    return wait_descriptor(descriptor, POLLOUT);
+    return wait_descriptor(descriptor, POLLOUT, false);
+}
+
+bool session_wait_prompt(int descriptor) {
+    return wait_descriptor(descriptor, POLLIN, true);
 }
 
 void session_forget_interrupt(void) {
