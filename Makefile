@@ -104,6 +104,9 @@ $(BUILD)/bin/bench: bench/bench.c $(LIB)
 	@echo "link $@"
 	@$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
 
+$(BUILD)/bin/bench-remote: bench/bench_remote.c $(LIB)
+	$(LINK_PROGRAM)
+
 $(BUILD)/bin/remote-%: tests/remote/%.c $(LIB)
 	$(LINK_PROGRAM)
 
@@ -152,6 +155,13 @@ $(BUILD)/bin/unit-%: tests/unit/test_%.c $(UNIT_HELPERS) $(wildcard tests/unit/*
 	@echo "link $@"
 	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -Itests/unit -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
 	  $< $(UNIT_HELPERS) -o $@ $(ARCHIVE) $(LIBRARIES) -lcmocka
+
+# What goes over the socket, damaged: they need the frames that the library hides.
+$(BUILD)/bin/fuzz-protocol $(BUILD)/bin/fuzz-answers: $(BUILD)/bin/fuzz-%: tests/fuzz/fuzz_%.c tests/fuzz/served.h $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
+	  $< -o $@ $(ARCHIVE) $(LIBRARIES)
 
 # Linked against everything, with the system's calls in between taken over: see the file.
 $(BUILD)/bin/points: tests/crash/points.c $(ARCHIVE)
@@ -208,7 +218,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	conformance=$(BUILD)/bin/conformance \
 	conformance-joined='KEEL_TEST_HOLDER=$(BUILD)/bin/remote-holder $(BUILD)/bin/conformance' \
 	remote-joined=$(BUILD)/bin/remote-joined remote-bank='$(BUILD)/bin/remote-bank $(BANK_KILLS)' misuse=$(BUILD)/bin/misuse \
-	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
+	fuzz-tuple=$(BUILD)/bin/fuzz-tuple fuzz-answers=$(BUILD)/bin/fuzz-answers \
 	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
 	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) README.md docs/layers.md docs/practices.md docs/bulk.md' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
@@ -229,7 +239,7 @@ BULK_KILLS ?= 2
 BULK_USERS ?= 100000
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
 	$(BUILD)/bin/remote-holder $(BUILD)/bin/remote-joined $(BUILD)/bin/remote-bank \
-	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
+	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(BUILD)/bin/fuzz-answers $(BUILD)/bin/fuzz-protocol $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) $(BUILD)/bin/bulk-kills $(BUILD)/bin/bulk-million \
 	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL) $(BUILD)/bin/operation-load
@@ -291,6 +301,13 @@ bench-bulk: $(BUILD)/bin/bench-bulk ## bulk loads of up to ROWS rows (1000000): 
 	@rm -rf $(BUILD)/bench-bulk-data*
 	@$(BUILD)/bin/bench-bulk $(BUILD)/bench-bulk-data $(ROWS)
 	@rm -rf $(BUILD)/bench-bulk-data*
+
+.PHONY: bench-remote
+bench-remote: $(BUILD)/bin/bench-remote ## a database of another process: gets beside Redis on a Unix socket, commits beside in-process, in one run
+	@tools/install_packages.sh redis-server
+	@rm -rf $(BUILD)/bench-remote-data
+	@$(BUILD)/bin/bench-remote $(BUILD)/bench-remote-data $(ROWS)
+	@rm -rf $(BUILD)/bench-remote-data
 
 .PHONY: bench-import
 bench-import: $(KEEL) ## keel import beside sqlite3's .import: ROWS rows (1000000), best of ROUNDS (3)
