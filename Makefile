@@ -26,7 +26,7 @@ LIBRARIES = -llmdb -lxxhash -lpthread
 
 LIB      = $(BUILD)/lib/libfdb_c.so
 ARCHIVE  = $(BUILD)/lib/libfdb_c.a
-SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/remote/*.c src/api/*.c)
+SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/remote/*.c src/cluster/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 KEEL_LIB = $(BUILD)/lib/libkeel.so
 KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))

@@ -6,13 +6,15 @@
  *
  *     unopened ── first operation ──┬─► open (target set, for good) ── close ──► gone
  *        ▲              │           │        ▲ this process has taken over
- *        └── it failed ─┘           └─► joined (entry set, no target)
+ *        │              │           ├─► joined (entry set, no target)
+ *        └── it failed ─┘           └─► a cluster (official set, for good, no target)
  *
  * After a failure the next operation tries again: the disk may have room. While another process has
- * the database, new transactions are joined ones (place_joined), which do not come through here;
- * one that was made while opening failed says DATABASE_IN_USE.
+ * the database, new transactions are joined ones (place_is_elsewhere), which do not come through
+ * here; one that was made while opening failed says DATABASE_IN_USE. Likewise all of a cluster is the
+ * official library's, but for a transaction made while that was missing, which says so.
  *
- *   1. `target` is set once, under `lock`, and read without it; so is `entry`.
+ *   1. `target` is set once, under `lock`, and read without it; so are `entry` and `official`.
  *   2. An entry is counted in engines.c; a database in memory belongs to its place alone.
  *
  * Threads: any; only opening takes a lock. Commits refused here are answered inside
@@ -21,6 +23,8 @@
  * Failure: opening's errors are returned by every operation; the engine's message goes to the log
  * (log_line), since an error code cannot carry it.
  */
+#include "api/export.h"
+
 #include "api/place.h"
 
 #include <ctype.h>
@@ -29,15 +33,18 @@
 #include <string.h>
 
 #include "api/engines.h"
+#include "cluster/database.h"
+#include "cluster/functions.h"
 #include "os/file.h"
 #include "os/log_line.h"
 #include "os/thread.h"
 #include "util/memory.h"
 
-/* An option of the database that a joined owner has to know. */
+/* An option of the database, for a cluster or a joined owner. */
 struct place_option {
     struct place_option *next;
     int option;
+    bool matters_to_owner;
     bool given;
     int length;
     uint8_t value[];
@@ -48,10 +55,12 @@ struct place {
     _Atomic(struct database *) target;
     struct engine_entry *entry; /* of a directory */
     _Atomic(struct remote_database *) joined; /* while, and after, another process has it */
+    _Atomic(FDBDatabase *) official; /* of a cluster */
     struct place_option *options; /* oldest first */
     fdb_error_t failure; /* not 0: what every operation says; nothing is ever opened */
     os_mutex lock;
     bool in_memory;
+    bool is_connection; /* `path` is a connection string */
     char path[];
 };
 
@@ -152,14 +161,14 @@ bool place_is_connection_string(const char *text, size_t length) {
     }
 }
 
-static fdb_error_t cluster_file_error(const char *path) {
+static fdb_error_t check_cluster_file(const char *path) {
     char text[8192];
     size_t length;
     fdb_error_t error = os_path_read(path, text, sizeof text, &length);
     if (error)
         return error == ERROR_FILE_NOT_FOUND ? ERROR_NO_CLUSTER_FILE_FOUND : error;
     bool valid = place_is_connection_string(text, length);
-    return valid ? ERROR_CLUSTER_UNSUPPORTED : ERROR_CONNECTION_STRING_INVALID;
+    return valid ? 0 : ERROR_CONNECTION_STRING_INVALID;
 }
 
 /* ---- Opening ---- */
@@ -170,9 +179,46 @@ static fdb_error_t refuse(struct place *place, fdb_error_t error, const char *de
     return error;
 }
 
+static void replay_options(struct place *place, FDBDatabase *official) {
+    for (struct place_option *option = place->options; option; option = option->next) {
+        fdb_error_t error = cluster_official.database_set_option(official, (FDBDatabaseOption)option->option,
+                                                                 option->given ? option->value : NULL, option->length);
+        if (error)
+            log_line("%s: database option %d: %s (%d)", place->path, option->option, error_text(error), error);
+    }
+}
+
+/* REQUIRES: the lock. Leaves the official database in the place; there never is a target. */
+static fdb_error_t open_cluster(struct place *place) {
+    if (atomic_load(&place->official))
+        return 0;
+    bool malformed = place->is_connection && !place_is_connection_string(place->path, strlen(place->path));
+    fdb_error_t error = malformed              ? ERROR_CONNECTION_STRING_INVALID
+                        : place->is_connection ? 0
+                                               : check_cluster_file(place->path);
+    if (error)
+        return refuse(place, error, "");
+    FDBDatabase *official;
+    error = place->is_connection ? cluster_open_connection(place->path, &official)
+                                 : cluster_open_file(place->path, &official);
+    if (error)
+        return refuse(place, error, "");
+    replay_options(place, official);
+    atomic_store(&place->official, official);
+    return 0;
+}
+
+/* What a transaction that was made here says of a cluster. REQUIRES: the lock. */
+static fdb_error_t refuse_cluster(struct place *place) {
+    fdb_error_t error = open_cluster(place);
+    return error ? error : ERROR_CLUSTER_LIBRARY_MISSING;
+}
+
 static fdb_error_t open_now(struct place *place, struct database **target) {
     if (place->failure)
         return place->failure;
+    if (place->is_connection)
+        return refuse_cluster(place);
     if (place->in_memory)
         return engines_open_memory(target);
     enum os_path_kind kind;
@@ -182,7 +228,7 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
     if (kind == OS_PATH_MISSING && ends_in_cluster(place->path))
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
     if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
-        return refuse(place, cluster_file_error(place->path), "");
+        return refuse_cluster(place);
     if (!place->entry)
         error = engines_open(place->path, &place->entry);
     if (error)
@@ -219,36 +265,73 @@ static struct remote_database *make_joined(struct place *place) {
     struct remote_database *joined =
         remote_database_open(engines_client(place->entry), place->path, PLACE_CONNECTION_EMBEDDED);
     for (struct place_option *option = place->options; option && joined; option = option->next)
-        remote_database_set_option(joined, option->option, option->given ? option->value : NULL, option->length);
+        if (option->matters_to_owner)
+            remote_database_set_option(joined, option->option, option->given ? option->value : NULL, option->length);
     atomic_store(&place->joined, joined);
     return joined;
 }
 
-struct remote_database *place_joined(struct database *database) {
+bool place_is_elsewhere(struct database *database, struct place_elsewhere *elsewhere) {
     struct place *place = (struct place *)database;
     if (peek(database) || place->failure)
-        return NULL;
+        return false;
+    *elsewhere = (struct place_elsewhere){NULL, atomic_load(&place->official)};
+    if (elsewhere->official)
+        return true;
     struct database *target;
-    struct remote_database *joined = NULL;
     fdb_error_t error = open_locked(place, &target);
     if (error == ERROR_DATABASE_IN_USE) {
         os_mutex_lock(&place->lock);
-        joined = atomic_load(&place->joined);
-        if (!joined)
-            joined = make_joined(place);
+        elsewhere->joined = atomic_load(&place->joined);
+        if (!elsewhere->joined)
+            elsewhere->joined = make_joined(place);
         os_mutex_unlock(&place->lock);
     }
-    return joined;
+    elsewhere->official = atomic_load(&place->official);
+    return elsewhere->joined || elsewhere->official;
 }
 
-void place_set_option(struct database *database, int number, const uint8_t *value, int length) {
+/* ---- Clusters ---- */
+
+/* Whether the place is a cluster, or says that it will be; without opening anything. */
+static fdb_error_t look(struct place *place, bool *is_cluster) {
+    enum os_path_kind kind = OS_PATH_FILE;
+    fdb_error_t error = place->is_connection ? 0 : os_path_kind(place->path, &kind);
+    if (!error && kind == OS_PATH_MISSING && ends_in_cluster(place->path))
+        error = ERROR_NO_CLUSTER_FILE_FOUND;
+    *is_cluster = kind == OS_PATH_FILE || kind == OS_PATH_OTHER;
+    return error;
+}
+
+fdb_error_t place_official(struct database *database, FDBDatabase **official) {
     struct place *place = (struct place *)database;
-    if (place->in_memory || place->failure)
+    *official = atomic_load(&place->official);
+    if (*official || peek(database) || place->in_memory)
+        return 0;
+    if (place->failure)
+        return place->failure;
+    bool is_cluster;
+    fdb_error_t error = look(place, &is_cluster);
+    if (error || !is_cluster)
+        return error;
+    os_mutex_lock(&place->lock);
+    error = open_cluster(place);
+    os_mutex_unlock(&place->lock);
+    *official = atomic_load(&place->official);
+    return error;
+}
+
+/* ---- Options ---- */
+
+void place_set_option(struct database *database, int number, const uint8_t *value, int length, bool matters_to_owner) {
+    struct place *place = (struct place *)database;
+    if (place->in_memory || place->failure || peek(database))
         return;
     struct place_option *option = memory_allocate(sizeof *option + (size_t)length);
     if (!option)
         return;
-    *option = (struct place_option){.option = number, .given = value != NULL, .length = length};
+    *option = (struct place_option){
+        .option = number, .matters_to_owner = matters_to_owner, .given = value != NULL, .length = length};
     if (length)
         memcpy(option->value, value, (size_t)length);
     os_mutex_lock(&place->lock);
@@ -257,7 +340,7 @@ void place_set_option(struct database *database, int number, const uint8_t *valu
         last = &(*last)->next;
     *last = option;
     struct remote_database *joined = atomic_load(&place->joined);
-    if (joined)
+    if (joined && matters_to_owner)
         remote_database_set_option(joined, number, value, length);
     os_mutex_unlock(&place->lock);
 }
@@ -274,6 +357,8 @@ static void close_place(struct database *database) {
         engines_close(place->entry);
     else if (target)
         engines_close_memory(target);
+    if (atomic_load(&place->official))
+        cluster_official.database_destroy(atomic_load(&place->official));
     while (place->options) {
         struct place_option *option = place->options;
         place->options = option->next;
@@ -398,6 +483,15 @@ static struct database *create(const char *path, fdb_error_t failure) {
 
 struct database *place_create(const char *path) {
     return create(path, 0);
+}
+
+struct database *place_create_connection(const char *connection_string) {
+    struct database *database = create(connection_string, 0);
+    if (database) {
+        ((struct place *)database)->is_connection = true;
+        ((struct place *)database)->in_memory = false;
+    }
+    return database;
 }
 
 struct database *place_create_failed(fdb_error_t error) {

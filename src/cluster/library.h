@@ -3,6 +3,8 @@
 #ifndef KEEL_CLUSTER_LIBRARY_H
 #define KEEL_CLUSTER_LIBRARY_H
 
+#include <stdbool.h>
+
 #include "cluster/functions.h"
 
 /*

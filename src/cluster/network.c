@@ -24,6 +24,8 @@
  * A child process that forked has neither the thread nor a library that could be set up anew: where
  * the parent had brought it up, the child is refused.
  */
+#include "api/export.h"
+
 #include "cluster/network.h"
 
 #include <stdbool.h>

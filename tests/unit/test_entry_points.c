@@ -389,7 +389,7 @@ static void creating_succeeds_and_operations_fail(void **state) {
         const char *text;
         fdb_error_t error;
     } cases[] = {{"nonsense", ERROR_CONNECTION_STRING_INVALID},
-                 {"d:i@127.0.0.1:4500", ERROR_CLUSTER_UNSUPPORTED}};
+                 {"d:i@127.0.0.1:4500", ERROR_CLUSTER_LIBRARY_MISSING}};
     for (int i = 0; i < 2; i++) {
         FDBDatabase *other = NULL;
         FDBTransaction *tr = NULL;
