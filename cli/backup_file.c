@@ -54,6 +54,8 @@ static uint64_t seed_of(const struct backup_header *header, uint64_t block) { re
 
 static bool write_all(struct backup_writer *writer, const uint8_t *data, size_t length) {
     while (length > 0) {
+        while (!session_wait_output(writer->descriptor) && !session_interrupted())
+            ;
         ssize_t written = session_interrupted() ? -1 : write(writer->descriptor, data, length);
         if (written < 0 && errno == EINTR && !session_interrupted())
             continue;
@@ -174,6 +176,8 @@ static bool wrong(struct backup_reader *reader, const char *format, ...) {
 static bool read_some(struct backup_reader *reader, uint8_t *data, size_t length, size_t *got) {
     *got = 0;
     while (*got < length) {
+        while (!session_wait_input(reader->descriptor) && !session_interrupted())
+            ;
         if (session_interrupted())
             return wrong(reader, "was not read to its end: interrupted");
         ssize_t count = read(reader->descriptor, data + *got, length - *got);
@@ -255,7 +259,8 @@ static bool read_block(struct backup_reader *reader, uint32_t *kind) {
     if (got < bytes)
         return wrong(reader, "is cut off at byte %" PRIu64 ", inside block %" PRIu64, reader->file_bytes, reader->blocks);
     if (checksum(bytes_make(reader->block.data, bytes), seed_of(&reader->header, reader->blocks)) != coding_get_u64(header + 16))
-        return wrong(reader, "is damaged between bytes %" PRIu64 " and %" PRIu64 ", in the rows of block %" PRIu64, begin, reader->file_bytes - 1, reader->blocks);
+        return wrong(reader, "is damaged between bytes %" PRIu64 " and %" PRIu64 ", in the rows of block %" PRIu64, begin, reader->file_bytes - 1,
+                     reader->blocks);
     reader->block.length = bytes;
     if (*kind == KIND_ROWS) {
         reader->chain = checksum(bytes_make(header + 16, 8), reader->chain);
@@ -270,7 +275,8 @@ static bool check_end(struct backup_reader *reader) {
     size_t got;
     if (reader->block.length != END_BYTES || coding_get_u64(end) != reader->tally.rows || coding_get_u64(end + 8) != reader->tally.bytes ||
         coding_get_u64(end + 16) != reader->tally.checksum || coding_get_u64(end + 24) != reader->blocks || coding_get_u64(end + 32) != reader->chain)
-        return wrong(reader, "does not hold what its end block counts: %" PRIu64 " rows in %" PRIu64 " blocks were read", reader->tally.rows, reader->blocks);
+        return wrong(reader, "does not hold what its end block counts: %" PRIu64 " rows in %" PRIu64 " blocks were read", reader->tally.rows,
+                     reader->blocks);
     uint64_t size = reader->file_bytes;
     if (!read_some(reader, &byte, 1, &got))
         return false;

@@ -20,9 +20,9 @@ enum {
 };
 
 struct backup_header {
-    uint8_t id[16];   /* of the backup, random */
-    int64_t version;  /* of the database */
-    uint64_t time_us; /* since 1970 */
+    uint8_t id[16];          /* of the backup, random */
+    int64_t version;         /* of the database */
+    uint64_t time_us;        /* since 1970 */
     uint64_t estimate_bytes; /* keys and values, about; 0 unknown */
 };
 
@@ -52,8 +52,8 @@ void backup_writer_close(struct backup_writer *writer);
 struct backup_reader {
     int descriptor;
     struct backup_header header;
-    struct buffer block;    /* its rows, verified */
-    struct buffer key;      /* the last row's */
+    struct buffer block; /* its rows, verified */
+    struct buffer key;   /* the last row's */
     uint32_t rows_left;
     size_t at;
     uint64_t blocks, file_bytes, chain;

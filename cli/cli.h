@@ -66,6 +66,12 @@ fdb_error_t session_read(struct session *session, keel_function function, void *
 fdb_error_t session_wait(FDBFuture *future);
 /* Ctrl-C since the command began. */
 bool session_interrupted(void);
+/*
+ * Ctrl-C does not end system calls: what may wait for long, a pipe or a terminal, is waited for here first. True: it can be read, written (a part at
+ * least). False: a signal came, Ctrl-C (session_interrupted) or another.
+ */
+bool session_wait_input(int descriptor);
+bool session_wait_output(int descriptor);
 
 /* ---- Commands ---- */
 

@@ -115,7 +115,8 @@ static int report_write(const struct target *target, const struct backup_writer 
         return interrupted();
     const char *name = target_is_pipe(target) ? "standard output" : target->path;
     if (writer->system_error == ENOSPC || writer->system_error == EDQUOT)
-        return report("backup: %s: the disk is full after %s: nothing was kept. Make room, or write the backup elsewhere", name, human_bytes(writer->file_bytes));
+        return report("backup: %s: the disk is full after %s: nothing was kept. Make room, or write the backup elsewhere", name,
+                      human_bytes(writer->file_bytes));
     if (writer->system_error == EPIPE)
         return report("backup: whoever was to read the backup has closed the pipe after %s", human_bytes(writer->file_bytes));
     return report("backup: %s: writing failed after %s: %s", name, human_bytes(writer->file_bytes), strerror(writer->system_error));
@@ -125,8 +126,10 @@ static int report_read(const struct session *session, fdb_error_t error) {
     if (session_interrupted())
         return interrupted();
     if (error == TRANSFER_CHANGED)
-        return report("backup: this database keeps a version readable for five seconds, which was too short, so the backup would not be one state. Copy it into an "
-                      "embedded database first (keel copy %s ./copy.db) and back that up", session->path ? session->path : "DB");
+        return report("backup: this database keeps a version readable for five seconds, which was too short, so the backup would not be one state. "
+                      "Copy it into an "
+                      "embedded database first (keel copy %s ./copy.db) and back that up",
+                      session->path ? session->path : "DB");
     return transfer_report("backup", session->path ? session->path : "the database", error);
 }
 
@@ -156,9 +159,10 @@ static int write_rows(struct session *session, struct snapshot *snapshot, const 
 static void print_result(const struct session *session, const struct target *target, const struct backup_writer *writer, double seconds) {
     FILE *to = target_is_pipe(target) ? stderr : stdout;
     if (session->json) {
-        json_t *result = json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:f}", "file", json_text(keel_bytes_of_string(target->path)), "version", (json_int_t)writer->header.version, "rows",
-                                   (json_int_t)writer->tally.rows, "bytes", (json_int_t)writer->tally.bytes, "file_bytes",
-                                   (json_int_t)writer->file_bytes, "checksum", json_hex(writer->tally.checksum), "seconds", seconds);
+        json_t *result =
+            json_pack("{s:o, s:I, s:I, s:I, s:I, s:o, s:f}", "file", json_text(keel_bytes_of_string(target->path)), "version",
+                      (json_int_t)writer->header.version, "rows", (json_int_t)writer->tally.rows, "bytes", (json_int_t)writer->tally.bytes,
+                      "file_bytes", (json_int_t)writer->file_bytes, "checksum", json_hex(writer->tally.checksum), "seconds", seconds);
         if (to == stdout) {
             output_json(result);
             return;
@@ -172,25 +176,12 @@ static void print_result(const struct session *session, const struct target *tar
     }
 }
 
-/* About how much there is; 0 if that is not known. */
-static fdb_error_t estimate(FDBTransaction *tr, void *context) {
-    int64_t bytes = 0;
-    FDBFuture *future = fdb_transaction_get_estimated_range_size_bytes(tr, (const uint8_t *)"", 0, (const uint8_t *)"\xff", 1);
-    fdb_error_t error = session_wait(future);
-    if (!error)
-        error = fdb_future_get_int64(future, &bytes);
-    fdb_future_destroy(future);
-    if (!error)
-        *(uint64_t *)context = bytes > 0 ? (uint64_t)bytes : 0;
-    return error;
-}
-
 static int backup_to(struct session *session, FDBDatabase *database, struct target *target) {
     struct snapshot snapshot;
     struct backup_writer writer;
     uint64_t estimate_bytes = 0;
     double begin = seconds_now();
-    (void)keel_run_read(database, estimate, &estimate_bytes);
+    (void)keel_run_read(database, transfer_estimate, &estimate_bytes);
     fdb_error_t error = snapshot_open(database, false, true, &snapshot);
     if (error)
         return report_read(session, error);
@@ -219,9 +210,9 @@ static int verify(const struct session *session, const char *path) {
     bool whole = backup_reader_open(descriptor, &reader) && backup_reader_verify(&reader);
     int code = whole ? EXIT_OK : session_interrupted() ? EXIT_INTERRUPTED : EXIT_DAMAGE;
     if (session->json) {
-        json_t *result = json_pack("{s:o, s:b, s:I, s:I, s:I, s:I, s:o}", "file", json_text(keel_bytes_of_string(path)), "whole", whole, "version", (json_int_t)reader.header.version, "rows",
-                                   (json_int_t)reader.tally.rows, "bytes", (json_int_t)reader.tally.bytes, "time_us",
-                                   (json_int_t)reader.header.time_us, "checksum", json_hex(reader.tally.checksum));
+        json_t *result = json_pack("{s:o, s:b, s:I, s:I, s:I, s:I, s:o}", "file", json_text(keel_bytes_of_string(path)), "whole", whole, "version",
+                                   (json_int_t)reader.header.version, "rows", (json_int_t)reader.tally.rows, "bytes", (json_int_t)reader.tally.bytes,
+                                   "time_us", (json_int_t)reader.header.time_us, "checksum", json_hex(reader.tally.checksum));
         if (!whole)
             json_object_set_new(result, "problem", json_string(reader.problem));
         output_json(result);

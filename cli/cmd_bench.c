@@ -2,8 +2,8 @@
 /*
  * keel DB bench: a short benchmark where the database lies, on a database of its own.
  *
- * DB itself is not opened: what is measured is a new database beside it, DB.bench-XXXXXX, on the same disk (or :memory:), which is removed at the end, also after
- * Ctrl-C. ROWS rows of KEY_BYTES + VALUE_BYTES; each figure is the mean over --seconds:
+ * DB itself is not opened: what is measured is a new database beside it, DB.bench-XXXXXX, on the same disk (or :memory:), which is removed at the
+ * end, also after Ctrl-C. ROWS rows of KEY_BYTES + VALUE_BYTES; each figure is the mean over --seconds:
  *
  *     gets          one client, random keys, one after the other
  *     range rows    one client, ranges of RANGE_ROWS rows
@@ -98,8 +98,8 @@ static fdb_error_t read_some_ranges(FDBTransaction *tr, uint64_t *random, uint64
         uint64_t row = next_random(random) % (ROWS - RANGE_ROWS);
         make_key(begin, row);
         make_key(end, row + RANGE_ROWS);
-        FDBFuture *future = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin, KEY_BYTES), FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end, KEY_BYTES),
-                                                      0, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 1, 0);
+        FDBFuture *future = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin, KEY_BYTES),
+                                                      FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end, KEY_BYTES), 0, 0, FDB_STREAMING_MODE_WANT_ALL, 1, 1, 0);
         const FDBKeyValue *rows;
         int count = 0;
         fdb_bool_t more;
@@ -261,9 +261,9 @@ static fdb_error_t run_phases(struct bench *bench) {
 
 static void print_result(const struct bench *bench) {
     if (bench->session->json) {
-        json_t *result = json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "gets", bench->gets, "range_rows", bench->range_rows, "commits_1", bench->commits_one,
-                                   "commits_n", bench->commits_many, "clients", (json_int_t)bench->clients, "seconds", bench->seconds, "rows", (json_int_t)ROWS,
-                                   "row_bytes", (json_int_t)(KEY_BYTES + VALUE_BYTES));
+        json_t *result = json_pack("{s:f, s:f, s:f, s:f, s:I, s:f, s:I, s:I}", "gets", bench->gets, "range_rows", bench->range_rows, "commits_1",
+                                   bench->commits_one, "commits_n", bench->commits_many, "clients", (json_int_t)bench->clients, "seconds",
+                                   bench->seconds, "rows", (json_int_t)ROWS, "row_bytes", (json_int_t)(KEY_BYTES + VALUE_BYTES));
         if (bench->directory)
             json_object_set_new(result, "sync_seconds", json_real(bench->sync_seconds));
         output_json(result);
@@ -274,7 +274,8 @@ static void print_result(const struct bench *bench) {
     printf("commits     %14s a second, one client\n", human_count((uint64_t)bench->commits_one));
     printf("commits     %14s a second, %lld clients\n", human_count((uint64_t)bench->commits_many), (long long)bench->clients);
     if (bench->sync_seconds > 0)
-        printf("sync        %14s a second is what the disk can do, %s each\n", human_count((uint64_t)(1 / bench->sync_seconds)), human_seconds(bench->sync_seconds));
+        printf("sync        %14s a second is what the disk can do, %s each\n", human_count((uint64_t)(1 / bench->sync_seconds)),
+               human_seconds(bench->sync_seconds));
     printf("%d rows of %d bytes, %g s a figure%s\n", ROWS, KEY_BYTES + VALUE_BYTES, bench->seconds, bench->directory ? "" : ", in memory");
 }
 

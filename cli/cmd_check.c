@@ -8,13 +8,11 @@
  *     directories  layer_check.c
  *     structures   recipe_check.c, those whose directory has a tag keel.TYPE and those named by --as
  *
- * Files that are damaged end it: what is read through them would only repeat it. Otherwise everything is looked at, whatever is found. Nothing is changed. Ends with 4 if
- * there is damage; remarks alone do not count.
+ * Files that are damaged end it: what is read through them would only repeat it. Otherwise everything is looked at, whatever is found. Nothing is
+ * changed. Ends with 4 if there is damage; remarks alone do not count.
  */
 #include <stdlib.h>
-#include <sys/stat.h>
 
-#include "core.h"
 #include "file_check.h"
 #include "layer_check.h"
 #include "operation.h"
@@ -46,7 +44,8 @@ static void tell(void *context, bool damage, const char *kind, const char *where
     struct checking *checking = context;
     if (checking->session->json)
         json_array_append_new(damage ? checking->damages : checking->remarks,
-                              json_pack("{s:s, s:o, s:o}", "kind", kind, "where", json_text(keel_bytes_of_string(where)), "what", json_text(keel_bytes_of_string(text))));
+                              json_pack("{s:s, s:o, s:o}", "kind", kind, "where", json_text(keel_bytes_of_string(where)), "what",
+                                        json_text(keel_bytes_of_string(text))));
     else
         printf("%s (%s): %s: %s\n", damage ? "DAMAGE" : "remark", kind, where, text);
 }
@@ -69,8 +68,8 @@ static fdb_error_t read_rows(struct checking *checking, struct snapshot *snapsho
     return error;
 }
 
-static fdb_error_t check_structure(struct checking *checking, struct snapshot *snapshot, const struct recipe_check *check, const char *path, keel_bytes prefix,
-                                   keel_bytes other) {
+static fdb_error_t check_structure(struct checking *checking, struct snapshot *snapshot, const struct recipe_check *check, const char *path,
+                                   keel_bytes prefix, keel_bytes other) {
     struct structure structure = {.snapshot = snapshot, .findings = &checking->findings, .path = path, .prefix = prefix, .other = other};
     uint64_t damages = checking->findings.damages;
     checking->findings.kind = check->type;
@@ -79,8 +78,8 @@ static fdb_error_t check_structure(struct checking *checking, struct snapshot *s
     if (error)
         return error;
     checking->structure_count++;
-    json_array_append_new(checking->structures, json_pack("{s:s, s:o, s:I, s:b}", "type", check->type, "path", json_text(keel_bytes_of_string(path)), "rows",
-                                                          (json_int_t)structure.rows, "sound", damages == checking->findings.damages));
+    json_array_append_new(checking->structures, json_pack("{s:s, s:o, s:I, s:b}", "type", check->type, "path", json_text(keel_bytes_of_string(path)),
+                                                          "rows", (json_int_t)structure.rows, "sound", damages == checking->findings.damages));
     return 0;
 }
 
@@ -90,7 +89,8 @@ static fdb_error_t check_tagged(struct checking *checking, struct snapshot *snap
         const struct found_directory *directory = &checking->directories.items[i];
         const struct recipe_check *check = recipe_check_of_tag(keel_bytes_of(directory->tag.data, directory->tag.length));
         if (check)
-            error = check_structure(checking, snapshot, check, directory->path, keel_bytes_of(directory->prefix.data, directory->prefix.length), keel_bytes_of("", 0));
+            error = check_structure(checking, snapshot, check, directory->path, keel_bytes_of(directory->prefix.data, directory->prefix.length),
+                                    keel_bytes_of("", 0));
     }
     return error;
 }
@@ -120,7 +120,7 @@ static int check_named(struct checking *checking, struct snapshot *snapshot, con
                                 keel_bytes_of(second.prefix.data, second.prefix.length));
     buffer_free(&first.prefix);
     buffer_free(&second.prefix);
-    return error ? report_error("check", failed, error) : EXIT_OK;
+    return error ? transfer_report("check", failed, error) : EXIT_OK;
 }
 
 static int check_contents(struct checking *checking) {
@@ -138,7 +138,7 @@ static int check_contents(struct checking *checking) {
     if (!error)
         error = snapshot_open(database, false, false, &snapshot);
     if (error)
-        return session_interrupted() ? EXIT_INTERRUPTED : report_error("check", path, error);
+        return session_interrupted() ? EXIT_INTERRUPTED : transfer_report("check", path, error);
     error = read_rows(checking, &snapshot);
     if (!error)
         error = check_directories(&snapshot, &checking->findings, &checking->directories);
@@ -150,7 +150,7 @@ static int check_contents(struct checking *checking) {
     snapshot_close(&snapshot);
     if (session_interrupted())
         return EXIT_INTERRUPTED;
-    return error ? report_error("check", path, error) : code;
+    return error ? transfer_report("check", path, error) : code;
 }
 
 /* ---- The command ---- */
@@ -158,17 +158,18 @@ static int check_contents(struct checking *checking) {
 static void print_result(struct checking *checking) {
     bool sound = checking->findings.damages == 0;
     if (checking->session->json) {
-        output_json(json_pack("{s:b, s:b, s:I, s:I, s:o, s:I, s:O, s:O, s:O, s:O}", "sound", sound, "online", checking->online, "rows", (json_int_t)checking->tally.rows,
-                              "bytes", (json_int_t)checking->tally.bytes, "checksum", json_hex(checking->tally.checksum), "directories",
-                              (json_int_t)checking->directories.count, "structures", checking->structures, "files", checking->files, "damages", checking->damages,
-                              "remarks", checking->remarks));
+        output_json(json_pack("{s:b, s:b, s:I, s:I, s:o, s:I, s:O, s:O, s:O, s:O}", "sound", sound, "online", checking->online, "rows",
+                              (json_int_t)checking->tally.rows, "bytes", (json_int_t)checking->tally.bytes, "checksum",
+                              json_hex(checking->tally.checksum), "directories", (json_int_t)checking->directories.count, "structures",
+                              checking->structures, "files", checking->files, "damages", checking->damages, "remarks", checking->remarks));
         return;
     }
     printf("%s: ", sound ? "sound" : "DAMAGED");
     if (!sound)
         printf("%s found; ", human_count(checking->findings.damages));
-    printf("%s%s rows, %s of keys and values, %s directories, %s structures\n", json_object_size(checking->files) ? "log and base, " : "", human_count(checking->tally.rows),
-           human_bytes(checking->tally.bytes), human_count(checking->directories.count), human_count(checking->structure_count));
+    printf("%s%s rows, %s of keys and values, %s directories, %s structures\n", json_object_size(checking->files) ? "log and base, " : "",
+           human_count(checking->tally.rows), human_bytes(checking->tally.bytes), human_count(checking->directories.count),
+           human_count(checking->structure_count));
 }
 
 static int list_types(const struct session *session) {

@@ -192,8 +192,8 @@ static int run_pass(struct copy *copy, bool fresh, struct snapshot *from, bool *
     *settled = (from->versions == 1 && provable) || (!fresh && copy->passes > 0 && walk.differences == 0);
     copy->passes++;
     if (!*settled && !copy->session->quiet)
-        fprintf(stderr, "keel: copy: pass %lld went through %d versions of %s%s%s: another pass\n", (long long)copy->passes, from->versions, copy->from.path,
-                fresh ? "" : " and mended rows: ", fresh ? "" : human_count(walk.differences));
+        fprintf(stderr, "keel: copy: pass %lld went through %d versions of %s%s%s: another pass\n", (long long)copy->passes, from->versions,
+                copy->from.path, fresh ? "" : " and mended rows: ", fresh ? "" : human_count(walk.differences));
     return EXIT_OK;
 }
 
@@ -204,7 +204,8 @@ static int report_difference(const struct copy *copy, const struct walk *walk, c
     if (walk->differences)
         text_from_bytes(NULL, keel_bytes_of(walk->first_difference.data, walk->first_difference.length), &text);
     bool known = buffer_append(&text, "", 1);
-    int code = report("copy: %s does not hold what %s holds: %s rows where there are %s%s%s. Somebody else has written to it meanwhile; run the same command again to mend it",
+    int code = report("copy: %s does not hold what %s holds: %s rows where there are %s%s%s. Somebody else has written to it meanwhile; run the same "
+                      "command again to mend it",
                       copy->to.path, copy->from.path, human_count(found->rows), human_count(copy->tally.rows),
                       walk->differences ? ", the first that differs is " : "", known && walk->differences ? (const char *)text.data : "");
     buffer_free(&text);
@@ -244,12 +245,12 @@ static int verify(struct copy *copy, struct snapshot *from) {
 static void print_result(const struct copy *copy, double seconds) {
     if (copy->session->json)
         output_json(json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:b, s:f}", "from", json_text(keel_bytes_of_string(copy->from.path)), "to",
-                              json_text(keel_bytes_of_string(copy->to.path)), "rows", (json_int_t)copy->tally.rows, "bytes", (json_int_t)copy->tally.bytes,
-                              "written", (json_int_t)copy->written, "passes", (json_int_t)copy->passes, "checksum", json_hex(copy->tally.checksum), "resumed",
-                              copy->job.resumed, "seconds", seconds));
+                              json_text(keel_bytes_of_string(copy->to.path)), "rows", (json_int_t)copy->tally.rows, "bytes",
+                              (json_int_t)copy->tally.bytes, "written", (json_int_t)copy->written, "passes", (json_int_t)copy->passes, "checksum",
+                              json_hex(copy->tally.checksum), "resumed", copy->job.resumed, "seconds", seconds));
     else
-        printf("%s rows, %s of keys and values, from %s to %s, verified, %s\n", human_count(copy->tally.rows), human_bytes(copy->tally.bytes), copy->from.path,
-               copy->to.path, human_seconds(seconds));
+        printf("%s rows, %s of keys and values, from %s to %s, verified, %s\n", human_count(copy->tally.rows), human_bytes(copy->tally.bytes),
+               copy->from.path, copy->to.path, human_seconds(seconds));
 }
 
 static int begin_job(struct copy *copy, bool force, bool merge) {
@@ -261,7 +262,8 @@ static int begin_job(struct copy *copy, bool force, bool merge) {
         return report_to(copy, error);
     int code = EXIT_OK;
     if (start == JOB_NOT_EMPTY)
-        code = report("copy: %s holds rows already: copy into a new database, or replace them with --force, or add to them with --merge", copy->to.path);
+        code =
+            report("copy: %s holds rows already: copy into a new database, or replace them with --force, or add to them with --merge", copy->to.path);
     if (start == JOB_UNFINISHED)
         code = report("copy: %s holds %s: run that again to finish it, or give it up and clear the database with --force", copy->to.path,
                       found ? found : "an unfinished transfer");
@@ -281,7 +283,8 @@ static int run_passes(struct copy *copy) {
         code = run_pass(copy, fresh, &from, &settled);
     }
     if (code == EXIT_OK && !settled)
-        code = report("copy: %s changes faster than it is copied: after %lld passes %s still differed from it. Stop its writers, or run the same command again at a quieter time",
+        code = report("copy: %s changes faster than it is copied: after %lld passes %s still differed from it. Stop its writers, or run the same "
+                      "command again at a quieter time",
                       copy->from.path, (long long)copy->passes, copy->to.path);
     if (code == EXIT_OK)
         code = verify(copy, &from);
@@ -294,18 +297,6 @@ static int run_passes(struct copy *copy) {
 }
 
 /* ---- The command ---- */
-
-static fdb_error_t estimate(FDBTransaction *tr, void *context) {
-    int64_t bytes = 0;
-    FDBFuture *future = fdb_transaction_get_estimated_range_size_bytes(tr, (const uint8_t *)"", 0, (const uint8_t *)"\xff", 1);
-    fdb_error_t error = session_wait(future);
-    if (!error)
-        error = fdb_future_get_int64(future, &bytes);
-    fdb_future_destroy(future);
-    if (!error)
-        *(uint64_t *)context = bytes > 0 ? (uint64_t)bytes : 0;
-    return error;
-}
 
 /* The path by which the source is known again, and both sides are told apart. */
 static void find_real(struct side *side) {
@@ -336,7 +327,7 @@ static int open_sides(struct copy *copy) {
             return report_from(copy, error);
         copy->from.database = keel_fdb(copy->from.opened);
     }
-    fdb_error_t error = keel_run_read(copy->from.database, estimate, &copy->estimate_bytes); /* also: can it be opened at all? */
+    fdb_error_t error = keel_run_read(copy->from.database, transfer_estimate, &copy->estimate_bytes); /* also: can it be opened at all? */
     if (error)
         return report_from(copy, error);
     error = keel_open(copy->to.path, &copy->to.opened);

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { KEY_LENGTH_MAX = 10000, VALUE_LENGTH_MAX = 100000, SCREENFUL = 25 };
+enum { KEY_LENGTH_MAX = 10000, VALUE_LENGTH_MAX = 100000, SCREENFUL = 25, ERROR_INCOMPLETE = KEEL_ERROR_INCOMPLETE_VERSIONSTAMP };
 
 /* ---- Printing ---- */
 
@@ -148,6 +148,8 @@ static fdb_error_t in_set(FDBTransaction *tr, void *pointer) {
     fdb_error_t error = text_to_key(tr, context->text, &context->key);
     if (error)
         return error;
+    if (text_has_incomplete())
+        return ERROR_INCOMPLETE;
     if (context->key.length > KEY_LENGTH_MAX) {
         report("set: %.60s…: the key has %s bytes; at most 10,000 are possible. Keep keys short: a long text belongs in the value", context->text,
                human_count(context->key.length));
@@ -184,28 +186,40 @@ static int check_value(const char *key, const struct buffer *value, bool whole) 
                   whole ? "" : "more than ", whole ? human_count(value->length) : "100,000");
 }
 
+static int report_incomplete(const char *operation) {
+    report("set: incomplete(…) is completed by a commit, with \"atomic %s KEY VALUE\"", operation);
+    return EXIT_USAGE;
+}
+
+/* The value of the command line or of a file. EXIT_OK, or reported. */
+static int read_value(const char *key, const char *text, const char *file, struct buffer *value) {
+    const char *message;
+    if (file)
+        return read_whole(file, value) ? check_value(key, value, false) : EXIT_FAILED;
+    if (!text_to_value(text, value, &message)) {
+        report("set: the value: %s", message);
+        return EXIT_USAGE;
+    }
+    return text_has_incomplete() ? report_incomplete("set_versionstamped_value") : check_value(key, value, true);
+}
+
 static int command_set(struct session *session, int argc, char **argv) {
     const struct command *command = command_find("set");
-    const char *file = NULL, *message;
+    const char *file = NULL;
     const struct option_spec specs[] = {{"file", 'f', true, &file}, {NULL, 0, false, NULL}};
     if (!options_parse(command, &argc, argv, specs))
         return EXIT_USAGE;
     if (argc != (file ? 2 : 3))
         return usage_error(command, argc < 2 ? "Which key?" : file || argc > 3 ? "One key and one value. What has spaces goes in quotes" : "Which value?");
+    if (file && strcmp(file, "-") == 0 && session->many)
+        return usage_error(command, "Standard input is where the commands come from: name a file");
     struct set_context context = {.text = argv[1]};
-    int code = EXIT_OK;
-    if (file && !read_whole(file, &context.value))
-        code = EXIT_FAILED;
-    else if (!file && !text_to_value(argv[2], &context.value, &message)) {
-        report("set: the value: %s", message);
-        code = EXIT_USAGE;
-    }
-    if (code == EXIT_OK)
-        code = check_value(argv[1], &context.value, file == NULL);
+    int code = read_value(argv[1], argv[2], file, &context.value);
     if (code == EXIT_OK) {
         fdb_error_t error = session_write(session, in_set, &context);
-        code = error ? report_error("set", argv[1], error) : EXIT_OK;
-        if (!error)
+        if (error)
+            code = error == ERROR_INCOMPLETE ? report_incomplete("set_versionstamped_key") : report_error("set", argv[1], error);
+        else
             print_committed(session);
     }
     buffer_free(&context.key);

@@ -86,6 +86,14 @@ static const char CHECK_HELP[] =
     "    $ keel my.db check --online --json\n"
     "    {…}\n";
 
+static const char COMPACT_HELP[] =
+    "Writes the base anew without its free pages, which gives back to the disk what deleted rows took. Needs room\n"
+    "for a second base while it works, and nobody else may have the database open.\n"
+    "\n"
+    "    $ keel my.db set hello world\n"
+    "    $ keel my.db compact\n"
+    "    …\n";
+
 static const char BENCH_HELP[] =
     "Measures how fast this machine is, in a database of its own beside DB that is removed afterwards (with\n"
     "--memory in memory): gets, range rows, commits of one client and of --clients (16), each for --seconds (1),\n"
@@ -96,13 +104,60 @@ static const char BENCH_HELP[] =
     "    …\n";
 
 const struct command operation_commands[] = {
-    {.name = "status", .arguments = "[--interval SECONDS]", .summary = "versions, rates, latencies, sizes", .help = STATUS_HELP, .run = command_status, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "top", .arguments = "[--count N] [--interval SECONDS]", .summary = "the same, live", .help = TOP_HELP, .run = command_top, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "backup", .arguments = "[--force | --verify] FILE|-", .summary = "one state of the database, into a file or a pipe", .help = BACKUP_HELP, .run = command_backup, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "restore", .arguments = "[--force | --merge] [--into KEY] FILE|-", .summary = "a backup, into a database", .help = RESTORE_HELP, .run = command_restore, .group = COMMAND_OPERATION},
-    {.name = "copy", .arguments = "[--force | --merge] [--bounded] [--passes N] [SRC] DST", .summary = "all rows, into another database", .help = COPY_HELP, .run = command_copy, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "check", .arguments = "[--online] [--as TYPE PATH…]… [--types]", .summary = "whether files, directories and recipes are sound", .help = CHECK_HELP, .run = command_check, .group = COMMAND_OPERATION, .only_reads = true},
-    {.name = "bench", .arguments = "[--seconds N] [--clients N] [--memory]", .summary = "how fast this machine is", .help = BENCH_HELP, .run = command_bench, .group = COMMAND_OPERATION},
+    {.name = "status",
+     .arguments = "[--interval SECONDS]",
+     .summary = "versions, rates, latencies, sizes",
+     .help = STATUS_HELP,
+     .run = command_status,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "top",
+     .arguments = "[--count N] [--interval SECONDS]",
+     .summary = "the same, live",
+     .help = TOP_HELP,
+     .run = command_top,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "backup",
+     .arguments = "[--force | --verify] FILE|-",
+     .summary = "one state of the database, into a file or a pipe",
+     .help = BACKUP_HELP,
+     .run = command_backup,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "restore",
+     .arguments = "[--force | --merge] [--into KEY] FILE|-",
+     .summary = "a backup, into a database",
+     .help = RESTORE_HELP,
+     .run = command_restore,
+     .group = COMMAND_OPERATION},
+    {.name = "copy",
+     .arguments = "[--force | --merge] [--bounded] [--passes N] [SRC] DST",
+     .summary = "all rows, into another database",
+     .help = COPY_HELP,
+     .run = command_copy,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "check",
+     .arguments = "[--online] [--as TYPE PATH…]… [--types]",
+     .summary = "whether files, directories and recipes are sound",
+     .help = CHECK_HELP,
+     .run = command_check,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "compact",
+     .arguments = "",
+     .summary = "gives free pages back to the disk",
+     .help = COMPACT_HELP,
+     .run = command_compact,
+     .group = COMMAND_OPERATION,
+     .only_reads = true},
+    {.name = "bench",
+     .arguments = "[--seconds N] [--clients N] [--memory]",
+     .summary = "how fast this machine is",
+     .help = BENCH_HELP,
+     .run = command_bench,
+     .group = COMMAND_OPERATION},
     {0},
 };
 

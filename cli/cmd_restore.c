@@ -89,7 +89,8 @@ static bool place_key(const struct restore *restore, keel_bytes key, struct buff
 
 static int report_load(struct restore *restore, fdb_error_t error) {
     if (session_interrupted()) {
-        report("restore: interrupted, %s rows are in: the same command goes on from there, --force begins anew", human_count(restore->loader.rows_confirmed));
+        report("restore: interrupted, %s rows are in: the same command goes on from there, --force begins anew",
+               human_count(restore->loader.rows_confirmed));
         return EXIT_INTERRUPTED;
     }
     struct buffer key = {0};
@@ -107,8 +108,10 @@ static int report_load(struct restore *restore, fdb_error_t error) {
 static int report_broken(const struct restore *restore) {
     if (session_interrupted())
         return report_load((struct restore *)(uintptr_t)restore, ERROR_OPERATION_CANCELLED);
-    report("restore: %s %s. %s whole rows before that are in, and the database is marked as unfinished: the same backup, undamaged, goes on from there; --force begins "
-           "anew", name_of(restore), restore->reader.problem, human_count(restore->loader.rows_confirmed));
+    report("restore: %s %s. %s whole rows before that are in, and the database is marked as unfinished: the same backup, undamaged, goes on from "
+           "there; --force begins "
+           "anew",
+           name_of(restore), restore->reader.problem, human_count(restore->loader.rows_confirmed));
     return EXIT_DAMAGE;
 }
 
@@ -167,8 +170,10 @@ static int verify_database(struct restore *restore) {
         return report_load(restore, error);
     if (tally_equal(&tally, &restore->reader.tally))
         return EXIT_OK;
-    return report("restore: the database does not hold what the backup holds: %s rows where the backup has %s. Somebody else has written to it meanwhile; restore again "
-                  "with --force while nobody does", human_count(tally.rows), human_count(restore->reader.tally.rows));
+    return report("restore: the database does not hold what the backup holds: %s rows where the backup has %s. Somebody else has written to it "
+                  "meanwhile; restore again "
+                  "with --force while nobody does",
+                  human_count(tally.rows), human_count(restore->reader.tally.rows));
 }
 
 /* ---- The command ---- */
@@ -177,8 +182,8 @@ static void print_result(const struct restore *restore, double seconds) {
     const struct backup_reader *reader = &restore->reader;
     if (restore->session->json)
         output_json(json_pack("{s:o, s:I, s:I, s:I, s:o, s:b, s:f}", "file", json_text(keel_bytes_of_string(restore->path)), "version",
-                              (json_int_t)reader->header.version, "rows", (json_int_t)reader->tally.rows, "bytes", (json_int_t)reader->tally.bytes, "checksum",
-                              json_hex(reader->tally.checksum), "resumed", restore->job.resumed, "seconds", seconds));
+                              (json_int_t)reader->header.version, "rows", (json_int_t)reader->tally.rows, "bytes", (json_int_t)reader->tally.bytes,
+                              "checksum", json_hex(reader->tally.checksum), "resumed", restore->job.resumed, "seconds", seconds));
     else
         printf("%s rows, %s of keys and values, from the state of %s (version %" PRId64 "), %s\n", human_count(reader->tally.rows),
                human_bytes(reader->tally.bytes), time_text(reader->header.time_us), reader->header.version, human_seconds(seconds));
@@ -203,7 +208,8 @@ static int begin_job(struct restore *restore, bool force, bool merge) {
     if (start == JOB_NOT_EMPTY)
         code = report("restore: there are rows already: restore into a new database, or replace them with --force, or add to them with --merge");
     if (start == JOB_UNFINISHED)
-        code = report("restore: the database holds %s: run that again to finish it, or give it up and clear the database with --force", found ? found : "an unfinished transfer");
+        code = report("restore: the database holds %s: run that again to finish it, or give it up and clear the database with --force",
+                      found ? found : "an unfinished transfer");
     if (start == JOB_RESUMED && !restore->session->quiet)
         fprintf(stderr, "keel: restore: goes on behind %s rows that are in\n", human_count(restore->job.rows));
     free(found);

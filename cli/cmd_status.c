@@ -2,8 +2,8 @@
 /*
  * keel DB status and keel DB top: what the database tells of itself (status.c), once or again and again.
  *
- * Both read two documents and show the difference as rates; the second reading's sizes and latencies. A process that opens an embedded database alone
- * sees its own work and nothing else: figures are those of the process that has the database open.
+ * Both read two documents and show the difference as rates; the second reading's sizes and latencies. Figures are those of the process that owns the
+ * database: this one, if nobody else has it open, and then there is nothing to see but its own work.
  */
 #include "status.h"
 
@@ -13,21 +13,33 @@
 
 /* ---- For people ---- */
 
-static const char *rate_text(const struct rate *rate, double value) { return rate->is_bytes ? human_bytes((uint64_t)value) : human_count((uint64_t)(value + 0.5)); }
+static const char *rate_text(const struct rate *rate, double value) {
+    return rate->is_bytes ? human_bytes((uint64_t)value) : human_count((uint64_t)(value + 0.5));
+}
 
 static void print_state(const struct sample *sample) {
     const char *path = sample_text(sample, "keel.path");
-    const char *state = sample_flag(sample, "keel.failed")      ? "FAILED: a write to the disk failed; close it and open it again"
-                        : sample_flag(sample, "keel.disk_full") ? "THE DISK IS FULL: commits are refused, reads go on"
-                        : sample_flag(sample, "cluster.database_available") ? "healthy" : "not available";
-    const char *kind = sample_flag(sample, "keel.in_memory") ? ", in memory" : !sample_find(sample, "keel") ? "" : sample_flag(sample, "keel.durable") ? "" : ", commits do not wait for the disk";
+    const char *state = sample_flag(sample, "keel.failed")                  ? "FAILED: a write to the disk failed; close it and open it again"
+                        : sample_flag(sample, "keel.disk_full")             ? "THE DISK IS FULL: commits are refused, reads go on"
+                        : sample_flag(sample, "cluster.database_available") ? "healthy"
+                                                                            : "not available";
+    const char *kind = sample_flag(sample, "keel.in_memory") ? ", in memory"
+                       : !sample_find(sample, "keel")        ? ""
+                       : sample_flag(sample, "keel.durable") ? ""
+                                                             : ", commits do not wait for the disk";
     printf("database   %s%s%s%s\n", path, *path ? ": " : "", state, kind);
+    if (sample_find(sample, "keel.uptime_seconds"))
+        printf("process    %lld, open for %s\n", (long long)sample_number(sample, "keel.process_id"),
+               human_seconds(sample_number(sample, "keel.uptime_seconds")));
+    if (sample_number(sample, "keel.damaged_reads") > 0)
+        printf("DAMAGE     %s reads met rows that do not match their checksum: \"check\" says which\n",
+               human_count((uint64_t)sample_number(sample, "keel.damaged_reads")));
 }
 
 static void print_versions(const struct sample *sample) {
-    double version = sample_number(sample, "keel.read_version"), base = sample_number(sample, "keel.base_version");
+    double version = sample_number(sample, "keel.read_version");
     if (sample_find(sample, "keel.read_version"))
-        printf("version    %s; the base is %s behind, reads go back %s\n", human_count((uint64_t)version), human_seconds((version - base) / 1e6),
+        printf("version    %s; reads go back %s\n", human_count((uint64_t)version),
                human_seconds((version - sample_number(sample, "keel.horizon_version")) / 1e6));
 }
 
@@ -38,17 +50,20 @@ static void print_sizes(const struct sample *sample) {
     if (sample_find(sample, "keel.log_bytes"))
         printf("log        %s\n", human_bytes((uint64_t)sample_number(sample, "keel.log_bytes")));
     if (sample_find(sample, "keel.base_bytes"))
-        printf("base       %s, %s checkpoints\n", human_bytes((uint64_t)sample_number(sample, "keel.base_bytes")),
+        printf("base       %s, %s of it free, %s checkpoints\n", human_bytes((uint64_t)sample_number(sample, "keel.base_bytes")),
+               human_bytes((uint64_t)sample_number(sample, "keel.base_free_bytes")),
                human_count((uint64_t)sample_number(sample, "keel.checkpoints")));
     if (!sample_find(sample, "keel") && sample_find(sample, "cluster.data.total_kv_size_bytes"))
         printf("data       %s\n", human_bytes((uint64_t)sample_number(sample, "cluster.data.total_kv_size_bytes")));
 }
 
-/* {"commit": {"count": …, "p50": …, …}, …}: whatever is in it, in seconds. */
+/* {"commit": {"count": …, "p50": …, …}, …}: whatever is in it, in seconds; nothing where there was nothing to measure. */
 static void print_latencies(const struct sample *sample) {
     const char *name, *quantile;
     json_t *latency, *value;
     json_object_foreach(sample_find(sample, "keel.latencies"), name, latency) {
+        if (json_number_value(json_object_get(latency, "count")) == 0)
+            continue;
         printf("latency    %s", name);
         const char *between = ": ";
         json_object_foreach(latency, quantile, value) {
@@ -64,10 +79,12 @@ static void print_latencies(const struct sample *sample) {
 static void print_users(const struct sample *sample) {
     double clients = sample_number(sample, "keel.clients"), long_reads = sample_number(sample, "keel.long_reads");
     if (sample_find(sample, "keel.clients"))
-        printf("clients    %s\n", human_count((uint64_t)clients));
+        printf("clients    %s, %s transactions open\n", human_count((uint64_t)clients),
+               human_count((uint64_t)sample_number(sample, "keel.transactions_open")));
     printf("watches    %s\n", human_count((uint64_t)sample_number(sample, "keel.watches")));
     if (long_reads > 0)
-        printf("long reads %s, the oldest for %s\n", human_count((uint64_t)long_reads), human_seconds(sample_number(sample, "keel.oldest_long_read_seconds")));
+        printf("long reads %s, the oldest for %s\n", human_count((uint64_t)long_reads),
+               human_seconds(sample_number(sample, "keel.oldest_long_read_seconds")));
 }
 
 static void print_totals(const struct sample *sample) {
@@ -154,8 +171,8 @@ static void print_line(const struct sample *before, const struct sample *after, 
     }
     for (const struct rate *rate = rates; rate->name; rate++)
         printf("%12s", rate_text(rate, sample_rate(before, after, rate->path)));
-    printf("%12s%12s%12s\n", human_bytes((uint64_t)sample_number(after, "keel.window_bytes")), human_bytes((uint64_t)sample_number(after, "keel.log_bytes")),
-           human_bytes((uint64_t)sample_number(after, "keel.base_bytes")));
+    printf("%12s%12s%12s\n", human_bytes((uint64_t)sample_number(after, "keel.window_bytes")),
+           human_bytes((uint64_t)sample_number(after, "keel.log_bytes")), human_bytes((uint64_t)sample_number(after, "keel.base_bytes")));
 }
 
 static void show(const struct session *session, const struct sample *before, const struct sample *after, int64_t number) {

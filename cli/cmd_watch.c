@@ -152,7 +152,7 @@ static int wait_for_changes(struct session *session, const char *text, int64_t c
     struct watch_context context = {.text = text};
     fdb_error_t error = session_write(session, in_watch, &context);
     for (int64_t seen = 0; !error && (count == 0 || seen < count); seen++) {
-        error = session_wait(context.future);
+        error = session_wait_seconds(context.future, session->timeout_seconds);
         if (!error)
             error = session_write(session, in_watch, &context);
         if (!error)

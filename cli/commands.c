@@ -8,19 +8,16 @@
  */
 #include "core.h"
 
+#include <keel/version.h>
+
 #include <stdlib.h>
 
-const char KEEL_COMMAND_VERSION[] = "0.1";
-
-extern const struct command structure_commands[] __attribute__((weak));
-extern const struct command recipe_commands[] __attribute__((weak));
-extern const struct command bulk_commands[] __attribute__((weak));
-extern const struct command operation_commands[] __attribute__((weak));
+const char KEEL_COMMAND_VERSION[] = KEEL_VERSION;
 
 const struct command *command_at(size_t index) {
     const struct command *const tables[] = {data_commands, structure_commands, recipe_commands, bulk_commands, operation_commands, shell_commands};
     for (size_t table = 0; table < sizeof tables / sizeof tables[0]; table++) {
-        for (const struct command *command = tables[table]; command && command->name; command++) {
+        for (const struct command *command = tables[table]; command->name; command++) {
             if (index-- == 0)
                 return command;
         }

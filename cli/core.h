@@ -11,6 +11,8 @@
 
 /* Takes Ctrl-C; once, before the first command. */
 void session_catch_interrupts(void);
+/* As session_wait, for so long at most, 0 for ever: then 1031. For watches, which outlive their transaction and its timeout. */
+fdb_error_t session_wait_seconds(FDBFuture *future, double seconds);
 /* A command begins: a Ctrl-C from before does not count. */
 void session_forget_interrupt(void);
 /* Drops the current transaction, if any, and closes the database. */
@@ -83,7 +85,7 @@ void words_free(struct words *words);
 /* ---- The shell (shell.c) ---- */
 
 int shell_run(struct session *session);                /* on a terminal */
-int shell_script(struct session *session, FILE *file); /* line by line */
+int shell_script(struct session *session, int descriptor); /* line by line */
 /* What Tab offers for the last word of a line: the shell's, and bash's through `keel --complete`. */
 struct completions {
     char **words; /* whole words, sorted */
@@ -101,6 +103,8 @@ fdb_error_t text_error(void);
 const char *text_message(void);
 /* Where the tuple begins in the last key that text_to_bytes read: 0, the length of a directory's prefix, or SIZE_MAX for a text. */
 size_t text_tuple_position(void);
+/* Whether the tuple in the last key or value that was read holds incomplete(N). */
+bool text_has_incomplete(void);
 /* Length of the well-formed, printable UTF-8 character here; 0 if there is none. */
 size_t text_printable(const uint8_t *data, size_t length);
 /* The text of a packed tuple, if these bytes are one and `lenient` or they look like one; appends. */

@@ -8,31 +8,42 @@
 
 #include <errno.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "api/place.h"
-#include "core.h"
 #include "engine/check.h"
 #include "util/memory.h"
 
-bool files_take(struct session *session, char path[4096]) {
+enum { PATIENCE = 500, PAUSE_MS = 10 };
+
+bool files_take(struct session *session, const char *doing, struct files *files) {
     char chosen[OS_PATH_BYTES_MAX];
     struct stat about;
-    path[0] = 0;
+    *files = (struct files){.patience = session->db ? PATIENCE : 0};
     fdb_error_t error = place_choose(session->path, chosen);
     if (error) {
-        report_error("check", session->path ? session->path : "the default place", error);
+        report_error(doing, session->path ? session->path : "the default place", error);
         return false;
     }
     if (strcmp(chosen, ":memory:") == 0)
         return true;
     if (stat(chosen, &about) != 0) {
-        report("%s: there is no database: %s", chosen, strerror(errno));
+        report("%s: %s: there is no database here: %s", doing, chosen, strerror(errno));
         return false;
     }
     if (!S_ISDIR(about.st_mode))
         return true;
-    session_close(session);
-    snprintf(path, 4096, "%s", chosen);
+    keel_close(session->db);
+    session->db = NULL;
+    snprintf(files->path, sizeof files->path, "%s", chosen);
+    return true;
+}
+
+bool files_try_again(struct files *files, fdb_error_t error) {
+    if (error != ERROR_DATABASE_IN_USE || files->patience == 0 || session_interrupted())
+        return false;
+    files->patience--;
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000}, NULL);
     return true;
 }
 
@@ -76,8 +87,10 @@ static int report_refusal(const char *path, fdb_error_t error, const char *messa
     if (session_interrupted())
         return EXIT_INTERRUPTED;
     if (error == ERROR_DATABASE_IN_USE)
-        return report("check: %s: another process has it open%s%s%s: its files can be verified only while nobody has. --online leaves them out and checks rows, directories and "
-                      "structures through the database", path, message ? " (" : "", message ? message : "", message ? ")" : "");
+        return report("check: %s: another process has it open, or a watch of this shell: its files can be verified only while nobody has. --online "
+                      "leaves them out and "
+                      "checks rows, directories and structures through the database",
+                      path);
     if (message)
         report("check: %s", message);
     return report_error("check", path, error);
@@ -88,9 +101,14 @@ static void fill_summary(json_t *files, const struct check_summary *summary) {
         const char *name;
         uint64_t value;
     } numbers[] = {
-        {"log_segments", summary->log_segments}, {"log_records", summary->log_records},         {"log_bytes", summary->log_bytes},
-        {"base_bytes", summary->base_bytes},     {"base_pages_used", summary->base_pages_used}, {"base_pages_free", summary->base_pages_free},
-        {"base_rows", summary->rows},            {"log_version", (uint64_t)summary->log_version},
+        {"log_segments", summary->log_segments},
+        {"log_records", summary->log_records},
+        {"log_bytes", summary->log_bytes},
+        {"base_bytes", summary->base_bytes},
+        {"base_pages_used", summary->base_pages_used},
+        {"base_pages_free", summary->base_pages_free},
+        {"base_rows", summary->rows},
+        {"log_version", (uint64_t)summary->log_version},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         json_object_set_new(files, numbers[i].name, json_integer((json_int_t)numbers[i].value));
@@ -98,11 +116,11 @@ static void fill_summary(json_t *files, const struct check_summary *summary) {
         json_object_set_new(files, "base_version", json_integer(summary->base_version));
 }
 
-int check_files(struct session *session, struct findings *findings, json_t *files, bool *online) {
-    char path[4096];
-    if (!files_take(session, path))
+int check_files(struct session *session, struct findings *findings, json_t *summary_json, bool *online) {
+    struct files files;
+    if (!files_take(session, "check", &files))
         return EXIT_FAILED;
-    if (!*path) {
+    if (!*files.path) {
         *online = true;
         return EXIT_OK;
     }
@@ -110,12 +128,17 @@ int check_files(struct session *session, struct findings *findings, json_t *file
     struct check_callbacks callbacks = {.finding = on_finding, .progress = on_progress, .context = &checking};
     struct check_summary summary = {0};
     char *message = NULL;
-    fdb_error_t error = engine_check(path, &callbacks, &summary, &message);
+    fdb_error_t error;
+    do {
+        memory_free(message);
+        message = NULL;
+        error = engine_check(files.path, &callbacks, &summary, &message);
+    } while (files_try_again(&files, error));
     if (checking.progress)
         progress_end(checking.progress, !error);
-    int code = error ? report_refusal(path, error, message) : EXIT_OK;
+    int code = error ? report_refusal(files.path, error, message) : EXIT_OK;
     memory_free(message);
     if (!error)
-        fill_summary(files, &summary);
+        fill_summary(summary_json, &summary);
     return code;
 }

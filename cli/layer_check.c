@@ -12,7 +12,8 @@
  *
  * One scan collects nodes and entries. Rows come in the order of prefixes, so the nodes are sorted as they are collected. Then:
  *
- *   1. every row has one of these forms, the version is one we know, names are UTF-8;
+ *   1. every row has one of these forms (unless none has: then there are no directories, and the keys are somebody's), the version is one we know, names
+ *      are UTF-8;
  *   2. every entry leads to a node that has a tag, and every node but the root has exactly one entry: with that, all can be reached from the root, or form a
  *      ring that nobody reaches, which is found too;
  *   3. no prefix is empty, or the beginning of another or of N; inside a partition all begin with P;
@@ -72,7 +73,7 @@ const char *shown(keel_bytes bytes) {
 
 /* ---- What a scan collects ---- */
 
-enum { NONE = -1 };
+enum { NONE = -1, STRANGERS_MAX = 1000 };
 
 struct node {
     struct buffer prefix, tag;
@@ -91,17 +92,19 @@ struct layer {
     struct snapshot *snapshot;
     struct findings *findings;
     struct directory_list *list;
-    const char *path;        /* of the partition; "/" */
-    keel_bytes node_prefix;  /* N */
-    keel_bytes content;      /* P, or nothing */
+    const char *path;       /* of the partition; "/" */
+    keel_bytes node_prefix; /* N */
+    keel_bytes content;     /* P, or nothing */
     struct node *nodes;
     size_t node_count, node_capacity;
     struct entry *entries;
     size_t entry_count, entry_capacity;
     bool has_version;
-    int64_t window;      /* where the newest one starts */
-    uint64_t draws, takings; /* in it */
+    int64_t window;             /* where the newest one starts */
+    uint64_t draws, takings;    /* in it */
     struct buffer takings_list; /* integers drawn, 8 bytes each */
+    struct entry *strangers;    /* rows of no known form, the key in `name`; the first STRANGERS_MAX */
+    size_t stranger_count, stranger_capacity;
 };
 
 static keel_bytes bytes_of(const struct buffer *buffer) { return keel_bytes_of(buffer->data, buffer->length); }
@@ -148,7 +151,9 @@ static long node_find(const struct layer *layer, keel_bytes prefix) {
     return NONE;
 }
 
-static bool is_root(const struct layer *layer, const struct node *node) { return keel_bytes_compare(bytes_of(&node->prefix), layer->node_prefix) == 0; }
+static bool is_root(const struct layer *layer, const struct node *node) {
+    return keel_bytes_compare(bytes_of(&node->prefix), layer->node_prefix) == 0;
+}
 
 static bool begins(keel_bytes bytes, keel_bytes beginning) {
     return bytes.length >= beginning.length && (beginning.length == 0 || memcmp(bytes.data, beginning.data, beginning.length) == 0);
@@ -180,7 +185,8 @@ static void take_version(struct layer *layer, keel_bytes value) {
     if (value.length != 12)
         find_damage(layer->findings, layer->path, "the version of the directory layer has %zu bytes and not 12", value.length);
     else if (coding_get_u32(value.data) > 1)
-        find_damage(layer->findings, layer->path, "the directories have version %u.%u, which nobody knows here", coding_get_u32(value.data), coding_get_u32(value.data + 4));
+        find_damage(layer->findings, layer->path, "the directories have version %u.%u, which nobody knows here", coding_get_u32(value.data),
+                    coding_get_u32(value.data + 4));
     else if (coding_get_u32(value.data + 4) > 0)
         find_remark(layer->findings, layer->path, "the directories were written by a newer version of the layer and are read only");
 }
@@ -197,7 +203,8 @@ static fdb_error_t take_entry(struct layer *layer, struct node *parent, const ke
     size_t length = name->value.as_bytes.length;
     entry->name.data = malloc(length + 1);
     entry->name.capacity = length + 1;
-    if (!entry->name.data || keel_element_copy(name, entry->name.data, length, &entry->name.length) || !buffer_append(&entry->child, child.data, child.length)) {
+    if (!entry->name.data || keel_element_copy(name, entry->name.data, length, &entry->name.length) ||
+        !buffer_append(&entry->child, child.data, child.length)) {
         buffer_free(&entry->name);
         buffer_free(&entry->child);
         return ERROR_LARGE_ALLOC_FAILED;
@@ -239,6 +246,19 @@ static bool take_node_row(struct layer *layer, keel_bytes prefix, keel_tuple_ite
     return true;
 }
 
+static fdb_error_t take_stranger(struct layer *layer, keel_bytes key) {
+    if (layer->stranger_count == STRANGERS_MAX)
+        return 0;
+    if (!grow((void **)&layer->strangers, layer->stranger_count, &layer->stranger_capacity, sizeof *layer->strangers))
+        return ERROR_LARGE_ALLOC_FAILED;
+    struct entry *stranger = &layer->strangers[layer->stranger_count];
+    *stranger = (struct entry){0};
+    if (!buffer_append(&stranger->name, key.data, key.length))
+        return ERROR_LARGE_ALLOC_FAILED;
+    layer->stranger_count++;
+    return 0;
+}
+
 static fdb_error_t take_row(struct layer *layer, const struct row *row) {
     keel_tuple_iterator at = keel_tuple_iterate_behind(row->key, layer->node_prefix.length);
     keel_element element;
@@ -247,9 +267,7 @@ static fdb_error_t take_row(struct layer *layer, const struct row *row) {
     fdb_error_t error = 0;
     bool known = !keel_tuple_next(&at, &element) && element.type == KEEL_TYPE_BYTES && !keel_element_copy(&element, prefix, sizeof prefix, &length) &&
                  take_node_row(layer, keel_bytes_of(prefix, length), &at, row->value, &error);
-    if (!known)
-        find_damage(layer->findings, layer->path, "a row among the directories is not one of theirs: %s", shown(row->key));
-    return error;
+    return known ? error : take_stranger(layer, row->key);
 }
 
 static fdb_error_t collect(struct layer *layer) {
@@ -311,7 +329,8 @@ static fdb_error_t follow_entry(struct layer *layer, size_t index) {
         find_damage(layer->findings, path, "the entry leads to the prefix %s, which is no directory's", shown(bytes_of(&entry->child)));
     else if (node->entry != NONE) {
         char *other = path_of(layer, (size_t)found, 0);
-        find_damage(layer->findings, path, "a second entry, beside %s, leads to the prefix %s", other ? other : "another", shown(bytes_of(&entry->child)));
+        find_damage(layer->findings, path, "a second entry, beside %s, leads to the prefix %s", other ? other : "another",
+                    shown(bytes_of(&entry->child)));
         free(other);
     } else {
         find_damage(layer->findings, path, "the directory with prefix %s has no layer tag", shown(bytes_of(&entry->child)));
@@ -334,7 +353,8 @@ static void reach(struct layer *layer) {
 static void check_reached(struct layer *layer) {
     for (size_t i = 0; i < layer->node_count; i++) {
         if (!layer->nodes[i].reached)
-            find_damage(layer->findings, layer->path, "the directory with prefix %s cannot be reached from the root", shown(bytes_of(&layer->nodes[i].prefix)));
+            find_damage(layer->findings, layer->path, "the directory with prefix %s cannot be reached from the root",
+                        shown(bytes_of(&layer->nodes[i].prefix)));
     }
 }
 
@@ -351,6 +371,12 @@ static void check_prefixes(struct layer *layer) {
                         shown(bytes_of(&layer->nodes[i + 1].prefix)));
         free(path);
     }
+}
+
+static void check_strangers(struct layer *layer) {
+    bool any = layer->node_count > 0 || layer->has_version;
+    for (size_t i = 0; i < layer->stranger_count && any; i++)
+        find_damage(layer->findings, layer->path, "a row among the directories is not one of theirs: %s", shown(bytes_of(&layer->strangers[i].name)));
 }
 
 static bool is_taken(const struct layer *layer, int64_t number) {
@@ -371,7 +397,8 @@ static bool is_taken(const struct layer *layer, int64_t number) {
 
 static void check_allocator(struct layer *layer) {
     if (layer->takings > layer->draws)
-        find_damage(layer->findings, layer->path, "the allocator of prefixes has counted %llu draws from the window at %lld, and %llu integers of it are taken",
+        find_damage(layer->findings, layer->path,
+                    "the allocator of prefixes has counted %llu draws from the window at %lld, and %llu integers of it are taken",
                     (unsigned long long)layer->draws, (long long)layer->window, (unsigned long long)layer->takings);
     for (size_t i = 0; i < layer->node_count; i++) {
         keel_bytes prefix = bytes_of(&layer->nodes[i].prefix);
@@ -382,7 +409,8 @@ static void check_allocator(struct layer *layer) {
         if (number >= layer->window && !is_taken(layer, number)) {
             char *path = path_of(layer, i, 0);
             find_remark(layer->findings, path && *path ? path : layer->path,
-                        "the allocator does not know of the prefix %s and may try to hand it out again, which creating a directory then refuses", shown(prefix));
+                        "the allocator does not know of the prefix %s and may try to hand it out again, which creating a directory then refuses",
+                        shown(prefix));
             free(path);
         }
     }
@@ -398,7 +426,8 @@ static fdb_error_t list_directory(struct layer *layer, size_t index) {
     const struct node *node = &layer->nodes[index];
     *item = (struct found_directory){.path = path_of(layer, index, 0)};
     list->count++;
-    if (!item->path || !buffer_append(&item->prefix, node->prefix.data, node->prefix.length) || !buffer_append(&item->tag, node->tag.data, node->tag.length))
+    if (!item->path || !buffer_append(&item->prefix, node->prefix.data, node->prefix.length) ||
+        !buffer_append(&item->tag, node->tag.data, node->tag.length))
         return ERROR_LARGE_ALLOC_FAILED;
     return 0;
 }
@@ -414,12 +443,16 @@ static void layer_free(struct layer *layer) {
         buffer_free(&layer->entries[i].name);
         buffer_free(&layer->entries[i].child);
     }
+    for (size_t i = 0; i < layer->stranger_count; i++)
+        buffer_free(&layer->strangers[i].name);
     free(layer->nodes);
     free(layer->entries);
+    free(layer->strangers);
     buffer_free(&layer->takings_list);
 }
 
-static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findings, struct directory_list *list, const char *path, keel_bytes content);
+static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findings, struct directory_list *list, const char *path,
+                               keel_bytes content);
 
 /* Lists the node, and goes into it if it is a partition. */
 static fdb_error_t visit_node(struct layer *layer, size_t index) {
@@ -440,7 +473,8 @@ static fdb_error_t visit_node(struct layer *layer, size_t index) {
     return error;
 }
 
-static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findings, struct directory_list *list, const char *path, keel_bytes content) {
+static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findings, struct directory_list *list, const char *path,
+                               keel_bytes content) {
     struct buffer node_prefix = {0};
     if (!buffer_append(&node_prefix, content.data, content.length) || !buffer_append(&node_prefix, "\xfe", 1)) {
         buffer_free(&node_prefix);
@@ -454,6 +488,7 @@ static fdb_error_t check_layer(struct snapshot *snapshot, struct findings *findi
     if (!error) {
         if (!layer.has_version && layer.node_count)
             find_damage(findings, path, "there are directories, but the version of the directory layer is missing");
+        check_strangers(&layer);
         reach(&layer);
         check_reached(&layer);
         check_prefixes(&layer);

@@ -150,7 +150,7 @@ static int run(struct session *session, int argc, char **argv) {
         return run_command(session, argc - at, argv + at);
     session->many = true;
     session->interactive = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
-    return session->interactive ? shell_run(session) : shell_script(session, stdin);
+    return session->interactive ? shell_run(session) : shell_script(session, STDIN_FILENO);
 }
 
 int main(int argc, char **argv) {

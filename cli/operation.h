@@ -25,8 +25,8 @@ const char *time_text(uint64_t microseconds);
 json_t *json_hex(uint64_t number);
 
 /*
- * The prefix of the keys that a text names: /app/users the keys of that directory, /app/users("x") those of a subspace in it, ("x",) or x any keys that begin so. Errors
- * as text_to_key.
+ * The prefix of the keys that a text names: /app/users the keys of that directory, /app/users("x") those of a subspace in it, ("x",) or x any keys
+ * that begin so. Errors as text_to_key.
  */
 fdb_error_t text_to_prefix(FDBTransaction *tr, const char *text, struct buffer *prefix);
 

@@ -16,7 +16,6 @@
  */
 #include "core.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -42,12 +41,13 @@ static const struct remedy {
     {2102, "A key has at most 10,000 bytes"},
     {2103, "A value has at most 100,000 bytes: spread it over several keys, as \"blob\" does"},
     {2104, "A cluster file holds one line: description:id@host:port"},
-    {20001, "End that process, or run this command in it: one process at a time has an embedded database"},
+    {2203, "FoundationDB's client library is older than Keel: KEEL_LOG=stderr says which version it has, give that in KEEL_API_VERSION"},
+    {20001, "That process cannot be joined: it belongs to another user, or speaks another version. End it, or run this command as its user"},
     {20002, "Give the path of a Keel database, or of one that does not exist yet"},
     {20003, "Use the Keel that wrote it, or a newer one"},
     {20004, "\"check\" says where; a backup has the data"},
     {20005, "Make room and try again: what was committed is safe, reading goes on"},
-    {20008, "Give the path of an embedded database"},
+    {20008, "The path names a FoundationDB cluster; KEEL_LOG=stderr says where its library was looked for"},
     {KEEL_ERROR_DIRECTORY_MISSING, "\"tree\" shows the directories there are, mkdir makes one"},
     {KEEL_ERROR_DIRECTORY_EXISTS, "Choose another name, or remove it with \"rm\" first"},
     {KEEL_ERROR_DIRECTORY_PARENT_MISSING, "mkdir makes it"},
@@ -112,10 +112,12 @@ int report(const char *format, ...) {
 static char read_answer(void) {
     char first = 0, c;
     for (;;) {
-        ssize_t got = read(STDIN_FILENO, &c, 1);
-        if (got < 0 && errno == EINTR && !session_interrupted())
+        if (!session_wait_input(STDIN_FILENO)) {
+            if (session_interrupted())
+                return 0;
             continue;
-        if (got <= 0)
+        }
+        if (read(STDIN_FILENO, &c, 1) <= 0)
             return 0;
         if (c == '\n')
             return first;

@@ -382,7 +382,8 @@ struct tasks {
 static bool take_id(const keel_element *element, struct buffer *ids) {
     uint8_t id[TASK_ID_BYTES];
     size_t length;
-    return element->type == KEEL_TYPE_BYTES && !keel_element_copy(element, id, sizeof id, &length) && length == sizeof id && buffer_append(ids, id, sizeof id);
+    return element->type == KEEL_TYPE_BYTES && !keel_element_copy(element, id, sizeof id, &length) && length == sizeof id &&
+           buffer_append(ids, id, sizeof id);
 }
 
 /* Whether a value is a tuple of so many integers, the first of them perhaps a boolean, and then anything. */
@@ -401,8 +402,8 @@ static fdb_error_t visit_ready(struct walker *walker, struct parsed *parsed) {
     struct tasks *tasks = walker->context;
     const keel_element *elements = parsed->elements;
     int64_t claim;
-    bool good = parsed->count == 4 && is_int(&elements[1], INT64_MIN) && is_int(&elements[2], 0) && is_numbers(parsed->row.value, false, 3, NULL, &claim) &&
-                take_id(&elements[3], &tasks->places);
+    bool good = parsed->count == 4 && is_int(&elements[1], INT64_MIN) && is_int(&elements[2], 0) &&
+                is_numbers(parsed->row.value, false, 3, NULL, &claim) && take_id(&elements[3], &tasks->places);
     return good ? 0 : wrong(walker, parsed, "is not (\"ready\", priority, due, id) = (attempts, most, claim)");
 }
 
@@ -471,9 +472,11 @@ static void match_ids(struct structure *structure, const struct tasks *tasks) {
         const uint8_t *payload = tasks->payloads.data + i * TASK_ID_BYTES, *place = tasks->places.data + j * TASK_ID_BYTES;
         int order = i == payloads ? 1 : j == places ? -1 : memcmp(payload, place, TASK_ID_BYTES);
         if (order < 0)
-            find_damage(structure->findings, structure->path, "the task %s has a payload, but is neither ready nor delayed, leased or dead", shown(keel_bytes_of(payload, TASK_ID_BYTES)));
+            find_damage(structure->findings, structure->path, "the task %s has a payload, but is neither ready nor delayed, leased or dead",
+                        shown(keel_bytes_of(payload, TASK_ID_BYTES)));
         else if (order > 0)
-            find_damage(structure->findings, structure->path, "the task %s is in a second place, or has no payload", shown(keel_bytes_of(place, TASK_ID_BYTES)));
+            find_damage(structure->findings, structure->path, "the task %s is in a second place, or has no payload",
+                        shown(keel_bytes_of(place, TASK_ID_BYTES)));
         i += order <= 0;
         j += order >= 0;
     }
@@ -551,7 +554,8 @@ static fdb_error_t follow_list(struct structure *structure, const struct list_wa
         seen++;
     }
     if (!error && seen != list->nodes)
-        find_damage(structure->findings, structure->path, seen > list->nodes ? "the list runs in a ring" : "%llu of %llu nodes cannot be reached from the head",
+        find_damage(structure->findings, structure->path,
+                    seen > list->nodes ? "the list runs in a ring" : "%llu of %llu nodes cannot be reached from the head",
                     (unsigned long long)(list->nodes - seen), (unsigned long long)list->nodes);
     buffer_free(&id);
     buffer_free(&walker.value);
@@ -588,7 +592,7 @@ static fdb_error_t check_log(struct structure *structure) { return walk_all(stru
 /* ---- Bulk targets ---- */
 
 struct bulk_walk {
-    uint64_t active; /* loads in this state */
+    uint64_t active;       /* loads in this state */
     struct buffer pointer; /* the value of ("active") */
 };
 
@@ -627,15 +631,17 @@ static bool parse_load(keel_bytes value, struct bulk_load *load) {
     keel_element element;
     size_t length;
     uint8_t prefix[10000];
-    bool good = !keel_tuple_next_string(&at, load->state, sizeof load->state, &length) && !keel_tuple_skip(&at, 3) && !keel_tuple_next(&at, &element) &&
-                element.type == KEEL_TYPE_BYTES && !keel_element_copy(&element, prefix, sizeof prefix, &length) && keel_tuple_at_end(&at);
+    bool good = !keel_tuple_next_string(&at, load->state, sizeof load->state, &length) && !keel_tuple_skip(&at, 3) &&
+                !keel_tuple_next(&at, &element) && element.type == KEEL_TYPE_BYTES && !keel_element_copy(&element, prefix, sizeof prefix, &length) &&
+                keel_tuple_at_end(&at);
     return good && buffer_append(&load->prefix, prefix, length);
 }
 
 /* (rows, pairs, bytes, checksum, …) */
 static bool parse_totals(keel_bytes value, struct bulk_load *load) {
     keel_tuple_iterator at = keel_tuple_iterate(value);
-    return !keel_tuple_skip(&at, 1) && !keel_tuple_next_uint(&at, &load->pairs) && !keel_tuple_next_uint(&at, &load->bytes) && !keel_tuple_next_uint(&at, &load->sum);
+    return !keel_tuple_skip(&at, 1) && !keel_tuple_next_uint(&at, &load->pairs) && !keel_tuple_next_uint(&at, &load->bytes) &&
+           !keel_tuple_next_uint(&at, &load->sum);
 }
 
 static fdb_error_t judge_load(struct walker *walker, struct parsed *parsed, struct bulk_load *load) {
@@ -655,11 +661,12 @@ static fdb_error_t judge_load(struct walker *walker, struct parsed *parsed, stru
     if (error || (pairs == load->pairs && bytes == load->bytes && sum == load->sum))
         return error;
     if (active || strcmp(load->state, "replaced") == 0)
-        find_remark(structure->findings, structure->path, "%s: the rows of the load were changed since it was loaded: %llu pairs, %llu then", shown(parsed->row.key),
-                    (unsigned long long)pairs, (unsigned long long)load->pairs);
+        find_remark(structure->findings, structure->path, "%s: the rows of the load were changed since it was loaded: %llu pairs, %llu then",
+                    shown(parsed->row.key), (unsigned long long)pairs, (unsigned long long)load->pairs);
     else
-        find_damage(structure->findings, structure->path, "%s: the load is not what was loaded: %llu pairs of %llu, %llu bytes of %llu", shown(parsed->row.key),
-                    (unsigned long long)pairs, (unsigned long long)load->pairs, (unsigned long long)bytes, (unsigned long long)load->bytes);
+        find_damage(structure->findings, structure->path, "%s: the load is not what was loaded: %llu pairs of %llu, %llu bytes of %llu",
+                    shown(parsed->row.key), (unsigned long long)pairs, (unsigned long long)load->pairs, (unsigned long long)bytes,
+                    (unsigned long long)load->bytes);
     return 0;
 }
 

@@ -11,19 +11,25 @@
  * library's threads block all signals: the handler runs on ours. A command that neither waits nor looks is ended by the third Ctrl-C, with
  * the whole process.
  *
- * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C; reads of an embedded database are ready at once, so none of them lasts.
+ * Input is waited for in session_wait_input. Elsewhere system calls are restarted, so that no output is lost in the middle of a write.
+ *
+ * Waits inside the layers (keel_wait) are not ours and do not see Ctrl-C. Reads of a database that this process has open are ready at once; where
+ * another process has it and does not answer, the third Ctrl-C helps, or --timeout.
  */
+#define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TRANSACTION_CANCELLED = 1025, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
+enum { TRANSACTION_CANCELLED = 1025, TRANSACTION_TIMED_OUT = 1031, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
 
 static volatile sig_atomic_t interrupts;
 static sem_t wakeup;
@@ -40,9 +46,29 @@ static void on_interrupt(int signal_number) {
 }
 
 void session_catch_interrupts(void) {
-    struct sigaction action = {.sa_handler = on_interrupt}; /* no SA_RESTART: a read of the terminal ends too */
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}; /* writes go on; what waits for input, polls */
     sem_init(&wakeup, 0, 0);
     sigaction(SIGINT, &action, NULL);
+}
+
+/* The signal is let in only while ppoll sleeps, so that it cannot come between looking and sleeping. */
+static bool wait_descriptor(int descriptor, short events) {
+    sigset_t interrupt, before;
+    struct pollfd poll = {.fd = descriptor, .events = events};
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    sigprocmask(SIG_BLOCK, &interrupt, &before);
+    int ready = session_interrupted() ? -1 : ppoll(&poll, 1, NULL, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return ready > 0;
+}
+
+bool session_wait_input(int descriptor) {
+    return wait_descriptor(descriptor, POLLIN);
+}
+
+bool session_wait_output(int descriptor) {
+    return wait_descriptor(descriptor, POLLOUT);
 }
 
 void session_forget_interrupt(void) {
@@ -59,23 +85,46 @@ static void on_ready(FDBFuture *future, void *ready) {
     sem_post(&wakeup);
 }
 
-fdb_error_t session_wait(FDBFuture *future) {
+/* Until something is posted or the time has come, which is never if it is NULL. False: it has come. */
+static bool sleep_until(const struct timespec *deadline) {
+    return (deadline ? sem_clockwait(&wakeup, CLOCK_MONOTONIC, deadline) : sem_wait(&wakeup)) == 0 || errno != ETIMEDOUT;
+}
+
+/* The callback has been called before this returns: it knows `ready`. */
+static fdb_error_t wait_until(FDBFuture *future, const struct timespec *deadline) {
     if (fdb_future_is_ready(future))
         return fdb_future_get_error(future);
     atomic_bool ready = false;
     fdb_error_t error = fdb_future_set_callback(future, on_ready, &ready);
     if (error)
         return error;
-    bool cancelled = false;
+    bool cancelled = false, late = false;
     while (!atomic_load(&ready)) {
-        if (session_interrupted() && !cancelled) {
+        if ((session_interrupted() || late) && !cancelled) {
             fdb_future_cancel(future);
             cancelled = true;
         } else {
-            sem_wait(&wakeup);
+            late = !sleep_until(cancelled ? NULL : deadline) || late;
         }
     }
-    return fdb_future_get_error(future);
+    error = fdb_future_get_error(future);
+    return error == OPERATION_CANCELLED && late ? TRANSACTION_TIMED_OUT : error;
+}
+
+fdb_error_t session_wait(FDBFuture *future) {
+    return wait_until(future, NULL);
+}
+
+fdb_error_t session_wait_seconds(FDBFuture *future, double seconds) {
+    struct timespec deadline;
+    if (seconds <= 0)
+        return session_wait(future);
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += (time_t)seconds;
+    deadline.tv_nsec += (long)((seconds - (double)(time_t)seconds) * 1e9);
+    deadline.tv_sec += deadline.tv_nsec / 1000000000;
+    deadline.tv_nsec %= 1000000000;
+    return wait_until(future, &deadline);
 }
 
 static fdb_error_t wait_destroy(FDBFuture *future) {

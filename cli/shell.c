@@ -8,14 +8,13 @@
  * "keel*> ". History goes to ~/.keel_history (KEEL_HISTORY names another file), saved after each line.
  *
  * Ctrl-C. At the prompt it drops the line. In a command it ends the command; the transaction that was open, if one was, is dropped with it, since
- * half of what a command does is not to be committed. libedit would restart its read after a signal, so characters are read here.
+ * half of what a command does is not to be committed. libedit restarts its read after a signal, so characters are read here.
  *
  * Tab. The first word completes to commands, further words to directory paths, for those that begin with / and for commands that ask for it; and to
  * commands behind "help". The same serves bash, through keel DB --complete.
  */
 #include "core.h"
 
-#include <errno.h>
 #include <histedit.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -74,15 +73,56 @@ static int run_line(struct session *session, const char *line, size_t length, co
     return code;
 }
 
-int shell_script(struct session *session, FILE *file) {
-    char *line = NULL, where[40];
-    size_t capacity = 0, number = 0;
-    ssize_t length;
+/* Lines of a descriptor, read so that Ctrl-C is seen while nothing comes. */
+struct reader {
+    int descriptor;
+    struct buffer bytes;
+    size_t position; /* of what has not been handed out */
+    bool ended;
+};
+
+/* The next line, without its end. False: there is none, or Ctrl-C. */
+static bool next_line(struct reader *reader, const char **line, size_t *length) {
+    char block[4096];
+    size_t searched = 0;
+    for (;;) {
+        char *begin = (char *)reader->bytes.data + reader->position;
+        size_t there = reader->bytes.length - reader->position;
+        char *end = there > searched ? memchr(begin + searched, '\n', there - searched) : NULL;
+        if (end || (reader->ended && there > 0)) {
+            *line = begin;
+            *length = end ? (size_t)(end - begin) : there;
+            reader->position += *length + (end != NULL);
+            return true;
+        }
+        searched = there;
+        if (reader->ended)
+            return false;
+        memmove(reader->bytes.data, begin, there);
+        reader->bytes.length = there;
+        reader->position = 0;
+        while (!session_wait_input(reader->descriptor)) {
+            if (session_interrupted())
+                return false;
+        }
+        ssize_t got = read(reader->descriptor, block, sizeof block);
+        reader->ended = got <= 0;
+        if (got > 0)
+            buffer_append(&reader->bytes, block, (size_t)got);
+    }
+}
+
+int shell_script(struct session *session, int descriptor) {
+    struct reader reader = {.descriptor = descriptor};
+    const char *line;
+    char where[40];
+    size_t length, number = 0;
     int first_error = EXIT_OK;
     bool leave = false;
-    while (!leave && (length = getline(&line, &capacity, file)) >= 0) {
+    buffer_append(&reader.bytes, "", 0);
+    while (!leave && next_line(&reader, &line, &length)) {
         snprintf(where, sizeof where, "line %zu: ", ++number);
-        int code = run_line(session, line, (size_t)length, where, &leave);
+        int code = run_line(session, line, length, where, &leave);
         if (code == EXIT_OK)
             continue;
         if (first_error == EXIT_OK)
@@ -91,11 +131,13 @@ int shell_script(struct session *session, FILE *file) {
             continue;
         if (number > 1)
             report("The script ended at line %zu", number);
-        break;
+        leave = true;
     }
-    free(line);
-    if (session->current && first_error == EXIT_OK && !leave)
+    if (!leave && session_interrupted())
+        first_error = EXIT_INTERRUPTED;
+    else if (session->current && first_error == EXIT_OK && !leave)
         first_error = report("The script ends in a transaction that was not committed: nothing of it was written");
+    buffer_free(&reader.bytes);
     return first_error;
 }
 
@@ -136,26 +178,37 @@ static fdb_error_t in_names(FDBTransaction *tr, void *pointer) {
     return directory_names_load(tr, &context->names);
 }
 
-/* Paths that go on from the word, up to the next slash behind it: one level at a time. They come in order, so repeats lie side by side. */
+/*
+ * Paths that go on from the word, up to the next slash behind it: one level at a time. They come in order, so repeats lie side by side. The path that is
+ * typed already counts only if nothing goes on from it.
+ */
+static void offer_paths(const struct directory_names *names, struct completions *completions, const char *word) {
+    size_t length = strlen(word);
+    bool exact = false;
+    for (size_t i = 0; i < directory_names_count(names); i++) {
+        const char *path = directory_names_path(names, i);
+        if (!*path || strncmp(path, word, length) != 0)
+            continue;
+        exact = exact || path[length] == '\0';
+        size_t end = length;
+        while (path[end] && path[end] != '/')
+            end += path[end] == '\\' && path[end + 1] ? 2 : 1;
+        end += end == length && path[end] == '/';
+        const char *last = completions->count ? completions->words[completions->count - 1] : "";
+        if (path[length] && (strlen(last) != end || strncmp(last, path, end) != 0))
+            offer(completions, path, end);
+    }
+    if (exact && completions->count == 0)
+        offer(completions, word, length);
+}
+
 static void offer_directories(struct session *session, struct completions *completions, const char *word) {
     struct names_context context = {0};
-    size_t length = strlen(word);
     session->must_exist = true;
     if (session_read(session, in_names, &context) != 0)
         return;
     completions->directories = true;
-    for (size_t i = 0; i < directory_names_count(context.names); i++) {
-        const char *path = directory_names_path(context.names, i);
-        if (strncmp(path, word, length) != 0 || !*path)
-            continue;
-        size_t end = length;
-        while (path[end] && path[end] != '/')
-            end += path[end] == '\\' && path[end + 1] ? 2 : 1;
-        if (completions->count > 0 && strncmp(completions->words[completions->count - 1], path, end) == 0 &&
-            strlen(completions->words[completions->count - 1]) >= end)
-            continue;
-        offer(completions, path, end + (path[end] == '/' && end == length));
-    }
+    offer_paths(context.names, completions, word);
     directory_names_free(context.names);
 }
 
@@ -217,26 +270,29 @@ static void on_window_change(int signal_number) {
     window_changed = 1;
 }
 
-/* The next character of the terminal. -1: Ctrl-C. */
+/*
+ * The next character of the terminal. -1: Ctrl-C. A NUL is what the kernel makes of a Ctrl-D that was typed while a command ran; it is left out, as
+ * is what is not UTF-8.
+ */
 static int read_character(EditLine *editor, wchar_t *character) {
     mbstate_t state = {0};
     for (;;) {
         char byte;
-        ssize_t got = read(STDIN_FILENO, &byte, 1);
-        if (got < 0 && errno == EINTR && window_changed) {
+        if (!session_wait_input(STDIN_FILENO)) {
+            if (session_interrupted())
+                return -1;
+            if (window_changed)
+                el_resize(editor);
             window_changed = 0;
-            el_resize(editor);
-        }
-        if (got < 0 && errno == EINTR && !session_interrupted())
             continue;
+        }
+        ssize_t got = read(STDIN_FILENO, &byte, 1);
         if (got <= 0)
             return (int)got;
         size_t result = mbrtowc(character, &byte, 1, &state);
-        if (result == (size_t)-1) {
+        if (result == (size_t)-1)
             state = (mbstate_t){0};
-            continue; /* not UTF-8: left out */
-        }
-        if (result != (size_t)-2)
+        else if (result == 1)
             return 1;
     }
 }
@@ -303,7 +359,7 @@ static EditLine *start_editor(const char *history_file) {
     el_set(editor, EL_SIGNAL, 0);
     el_set(editor, EL_GETCFN, read_character);
     el_set(editor, EL_HIST, history, shell_history);
-    el_set(editor, EL_ADDFN, "keel-complete", "Completes commands and directories", complete_key);
+    el_wset(editor, EL_ADDFN, L"keel-complete", L"Completes commands and directories", complete_key); /* el_set would leak the two texts */
     el_set(editor, EL_BIND, "^I", "keel-complete", NULL);
     el_set(editor, EL_BIND, "^R", "em-inc-search-prev", NULL);
     el_source(editor, NULL);
@@ -328,8 +384,10 @@ int shell_run(struct session *session) {
     while (!leave) {
         int length = 0;
         session_forget_interrupt();
+        el_set(editor, EL_PREP_TERM, 1); /* before the prompt: nothing typed behind it goes elsewhere */
         const char *line = el_gets(editor, &length);
         if (!line && session_interrupted()) {
+            el_set(editor, EL_PREP_TERM, 0);
             puts("^C");
             if (session->current)
                 puts("The transaction is still open: commit, rollback or reset.");

@@ -16,7 +16,8 @@
  *
  * Looking like a tuple. Any bytes that unpack could be meant as one, but counters (8 bytes, little-endian) often unpack too: 01 00 00 00 00 00 00 00 is
  * (0x, null, null, null, null, null, null). So a tuple is not believed that is printable text as a whole ("0123456789abcdefg" is a UUID), or ends
- * in two nulls, or has nothing but nulls. In a directory everything that unpacks is believed.
+ * in two nulls, or has nothing but nulls. In a directory everything that unpacks is believed. What holds an incomplete versionstamp is no tuple
+ * that anybody stored.
  *
  * Memory: a buffer that cannot grow ends the program with a message; there is nothing useful a command could do. One thread.
  */
@@ -29,6 +30,7 @@
 static char message_text[512];
 static fdb_error_t last_error;
 static size_t tuple_position;
+static bool has_incomplete;
 
 fdb_error_t text_error(void) {
     return last_error;
@@ -40,6 +42,10 @@ const char *text_message(void) {
 
 size_t text_tuple_position(void) {
     return tuple_position;
+}
+
+bool text_has_incomplete(void) {
+    return has_incomplete;
 }
 
 /* ---- Buffers ---- */
@@ -141,6 +147,16 @@ static bool unescape(const char *text, size_t length, struct buffer *bytes, cons
     return true;
 }
 
+static bool is_incomplete(keel_bytes packed) {
+    keel_tuple_builder builder;
+    keel_bytes unused;
+    keel_tuple_builder_init(&builder);
+    keel_tuple_append_packed(&builder, packed);
+    bool incomplete = keel_tuple_builder_finish(&builder, &unused) == KEEL_ERROR_INCOMPLETE_VERSIONSTAMP;
+    keel_tuple_builder_free(&builder);
+    return incomplete;
+}
+
 /* A tuple's text, packed behind what `bytes` holds. */
 static bool read_tuple(const char *text, size_t offset, struct buffer *bytes, const char **message) {
     const char *tuple = text + offset;
@@ -157,6 +173,7 @@ static bool read_tuple(const char *text, size_t offset, struct buffer *bytes, co
     if (keel_tuple_parse(tuple, strlen(tuple), bytes->data + before, length, &length, NULL) != 0)
         return wrong(message, "The tuple makes no sense");
     tuple_position = before;
+    has_incomplete = is_incomplete(keel_bytes_of(bytes->data + before, length));
     return true;
 }
 
@@ -209,6 +226,7 @@ static bool read_directory(FDBTransaction *tr, const char *text, size_t length, 
 bool text_to_value(const char *text, struct buffer *bytes, const char **message) {
     bytes->length = 0;
     tuple_position = SIZE_MAX;
+    has_incomplete = false;
     return *text == '(' ? read_tuple(text, 0, bytes, message) : unescape(text, strlen(text), bytes, message);
 }
 
@@ -246,14 +264,16 @@ static size_t utf8_length(const uint8_t *data, size_t length) {
     return point < smallest[count] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ? 0 : count;
 }
 
-/* C1 controls (c2 80 to c2 9f), and the marks that turn the direction of a line round (U+202A to U+202E, U+2066 to U+2069), are not printable. */
+/*
+ * Not printable: C1 controls (c2 80 to c2 9f), and the marks that end a line or turn its direction round (U+2028 to U+202E, U+2066 to U+2069).
+ */
 size_t text_printable(const uint8_t *data, size_t length) {
     size_t count = utf8_length(data, length);
     if (count == 1)
         return data[0] >= 0x20 && data[0] != 0x7f;
     if (count == 2 && data[0] == 0xc2 && data[1] < 0xa0)
         return 0;
-    if (count == 3 && data[0] == 0xe2 && ((data[1] == 0x80 && data[2] >= 0xaa && data[2] <= 0xae) || (data[1] == 0x81 && data[2] >= 0xa6 && data[2] <= 0xa9)))
+    if (count == 3 && data[0] == 0xe2 && ((data[1] == 0x80 && data[2] >= 0xa8 && data[2] <= 0xae) || (data[1] == 0x81 && data[2] >= 0xa6 && data[2] <= 0xa9)))
         return 0;
     return count;
 }
@@ -302,7 +322,7 @@ static bool looks_like_tuple(keel_bytes bytes) {
 }
 
 bool text_append_tuple(keel_bytes bytes, bool lenient, struct buffer *text) {
-    if (keel_tuple_check(bytes, NULL) != 0 || (!lenient && !looks_like_tuple(bytes)))
+    if (keel_tuple_check(bytes, NULL) != 0 || (!lenient && !looks_like_tuple(bytes)) || is_incomplete(bytes))
         return false;
     size_t length = 0, packed_length = 0;
     keel_tuple_print(bytes, NULL, 0, &length);

@@ -88,6 +88,8 @@ void snapshot_close(struct snapshot *snapshot) {
 
 /* After an error of a read: 0 if the same read can be made again, at another version where that is allowed. */
 static fdb_error_t read_again(struct snapshot *snapshot, fdb_error_t error) {
+    if (snapshot->held && error == ERROR_TRANSACTION_TOO_OLD)
+        return TRANSFER_GONE;
     if (snapshot->held || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error))
         return error;
     if (snapshot->one_version)
@@ -227,8 +229,20 @@ void tally_add(struct tally *tally, keel_bytes key, keel_bytes value) {
     tally->bytes += key.length + value.length;
 }
 
-bool tally_equal(const struct tally *a, const struct tally *b) {
-    return a->rows == b->rows && a->bytes == b->bytes && a->checksum == b->checksum;
+bool tally_equal(const struct tally *a, const struct tally *b) { return a->rows == b->rows && a->bytes == b->bytes && a->checksum == b->checksum; }
+
+/* ---- Estimates ---- */
+
+fdb_error_t transfer_estimate(FDBTransaction *tr, void *context) {
+    int64_t bytes = 0;
+    FDBFuture *future = fdb_transaction_get_estimated_range_size_bytes(tr, (const uint8_t *)"", 0, (const uint8_t *)"\xff", 1);
+    fdb_error_t error = session_wait(future);
+    if (!error)
+        error = fdb_future_get_int64(future, &bytes);
+    fdb_future_destroy(future);
+    if (!error)
+        *(uint64_t *)context = bytes > 0 ? (uint64_t)bytes : 0;
+    return error;
 }
 
 /* ---- The loader ---- */
@@ -243,9 +257,7 @@ void loader_open(FDBDatabase *database, const struct job *job, struct loader *lo
     }
 }
 
-static struct loader_batch *batch_at(struct loader *loader, size_t index) {
-    return &loader->batches[(loader->first + index) % LOADER_SLOTS];
-}
+static struct loader_batch *batch_at(struct loader *loader, size_t index) { return &loader->batches[(loader->first + index) % LOADER_SLOTS]; }
 
 static void apply_changes(const struct loader_batch *batch) {
     const uint8_t *at = batch->changes.data, *end = at + batch->changes.length;

@@ -12,8 +12,9 @@
 #include "util/error.h"
 
 enum {
-    TRANSFER_LOST = 100101,   /* another process has taken the transfer over */
-    TRANSFER_CHANGED = 100102 /* more than one version was needed where one was asked for */
+    TRANSFER_LOST = 100101,    /* another process has taken the transfer over */
+    TRANSFER_CHANGED = 100102, /* more than one version was needed where one was asked for */
+    TRANSFER_GONE = 100103     /* a long read has lost its version: the process that owned the database has ended */
 };
 
 /* All keys a program can use without the option access_system_keys. */
@@ -76,6 +77,9 @@ struct tally {
 void tally_add(struct tally *tally, keel_bytes key, keel_bytes value);
 bool tally_equal(const struct tally *a, const struct tally *b);
 
+/* For keel_run_read: about how many bytes the user keys and their values have, into a uint64_t. */
+fdb_error_t transfer_estimate(FDBTransaction *tr, void *context);
+
 /* ---- Writing, many transactions in flight ---- */
 
 enum { LOADER_SLOTS = 8, LOADER_BATCH_BYTES = 500000, LOADER_BATCH_CHANGES = 5000 };
@@ -118,11 +122,11 @@ void loader_close(struct loader *loader);
 
 struct job {
     FDBDatabase *database;
-    const char *kind;     /* "restore" or "copy" */
-    const char *source;   /* what it comes from: the same source goes on with it */
-    bool merge;           /* rows that were there stay */
-    keel_bytes into;      /* prefix of all keys it writes */
-    uint8_t token[16];    /* of this process */
+    const char *kind;   /* "restore" or "copy" */
+    const char *source; /* what it comes from: the same source goes on with it */
+    bool merge;         /* rows that were there stay */
+    keel_bytes into;    /* prefix of all keys it writes */
+    uint8_t token[16];  /* of this process */
     bool resumed;
     struct buffer through; /* with resumed: all rows up to this key are in, and perhaps some behind it; empty: nothing is known */
     uint64_t rows;         /* with resumed: as many */

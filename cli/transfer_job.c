@@ -11,8 +11,8 @@
  *                          killed  ▼    │ job_begin of the same kind and source
  *                               unfinished ── job_begin with force: cleared, begun anew
  *
- *   1. Whoever writes rows of the transfer reads the job in the same transaction. The token in it is drawn by job_begin: one that takes a transfer over thereby ends the
- *      process that had it (TRANSFER_LOST), wherever that stands.
+ *   1. Whoever writes rows of the transfer reads the job in the same transaction. The token in it is drawn by job_begin: one that takes a
+ *      transfer over thereby ends the process that had it (TRANSFER_LOST), wherever that stands.
  *   2. What progress says is true: it is written with or after the rows it counts.
  *
  * The keys lie under \xff\x02, which on a cluster is stored like data, is not part of what backups and copies carry, and needs the option
@@ -27,7 +27,8 @@
 
 #include "os/file.h"
 
-#define LITERAL(text) {(const uint8_t *)(text), sizeof(text) - 1}
+#define LITERAL(text)                                                                                                                                \
+    { (const uint8_t *)(text), sizeof(text) - 1 }
 static const keel_bytes job_key = LITERAL("\xff\x02/keel/transfer/job");
 static const keel_bytes progress_key = LITERAL("\xff\x02/keel/transfer/progress");
 
@@ -155,8 +156,9 @@ static fdb_error_t target_range(const struct job *job, uint8_t *end, size_t capa
 }
 
 static fdb_error_t is_empty(FDBTransaction *tr, keel_bytes begin, keel_bytes end, bool *empty) {
-    FDBFuture *future = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin.data, (int)begin.length),
-                                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end.data, (int)end.length), 1, 0, FDB_STREAMING_MODE_EXACT, 1, 0, 0);
+    FDBFuture *future =
+        fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(begin.data, (int)begin.length),
+                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL(end.data, (int)end.length), 1, 0, FDB_STREAMING_MODE_EXACT, 1, 0, 0);
     const FDBKeyValue *rows;
     int count = 0;
     fdb_bool_t more;
@@ -331,5 +333,8 @@ fdb_error_t job_look(FDBDatabase *database, char **found) {
 int transfer_report(const char *doing, const char *what, fdb_error_t error) {
     if (error == TRANSFER_LOST)
         return report("%s: %s: another process has taken this %s over and goes on with it; this one has stopped", doing, what, doing);
+    if (error == TRANSFER_GONE)
+        return report("%s: %s: the process that served the database has ended, and the state that was being read with it: run the same command again",
+                      doing, what);
     return report_error(doing, what, error);
 }

@@ -9,8 +9,8 @@
  *                          └────── on_error ────── WAITING ◄───────────────────┘
  *
  * READING asks, all at once: for the load's record, which must have our owner and be preparing (LEASE_LOST); for the batch's
- * own progress; and, the first time, for the keys that may be there already. What these say decides which rows are written,
- * and is never asked again: until this batch is committed nobody else writes a key of it, since
+ * own progress; and, the first time, for the keys that may be there already, BULK_READS_MAX at a time. What these say decides
+ * which rows are written, and is never asked again: until this batch is committed nobody else writes a key of it, since
  *
  *   - another process would be the owner, and the record would say so;
  *   - other batches in flight do not have the key, since bulk_load.c looked (except where nothing is checked).

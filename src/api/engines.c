@@ -105,6 +105,7 @@ static fdb_error_t own(struct engine_entry *entry, fdb_error_t *logged) {
     if (error)
         return error;
     start_server(entry, database);
+    atomic_store(&database->handles, (uint64_t)entry->references);
     atomic_store_explicit(&entry->database, database, memory_order_release);
     return 0;
 }
@@ -207,6 +208,13 @@ static void forget_all(void) {
     entries = NULL;
 }
 
+/* What the status shows. */
+static void count_handles(struct engine_entry *entry) {
+    struct database *database = engines_database(entry);
+    if (database)
+        atomic_store(&database->handles, (uint64_t)entry->references);
+}
+
 fdb_error_t engines_open(const char *path, struct engine_entry **entry) {
     fdb_error_t error = os_directory_create(path);
     if (error) {
@@ -218,6 +226,8 @@ fdb_error_t engines_open(const char *path, struct engine_entry **entry) {
     error = open_entry(path, entry);
     if (!error)
         (*entry)->references++;
+    if (!error)
+        count_handles(*entry);
     os_mutex_unlock(&lock);
     return error;
 }
@@ -232,7 +242,10 @@ struct remote_client *engines_client(struct engine_entry *entry) {
 
 fdb_error_t engines_open_memory(struct database **database) {
     fdb_error_t logged = 0;
-    return open_engine(":memory:", database, &logged);
+    fdb_error_t error = open_engine(":memory:", database, &logged);
+    if (!error)
+        atomic_store(&(*database)->handles, 1);
+    return error;
 }
 
 /* ---- Closing ---- */
@@ -241,6 +254,7 @@ fdb_error_t engines_open_memory(struct database **database) {
 static void close_now(struct engine_entry *entry) {
     os_mutex_lock(&lock);
     if (--entry->references > 0) {
+        count_handles(entry);
         os_mutex_unlock(&lock);
         return;
     }
@@ -250,8 +264,11 @@ static void close_now(struct engine_entry *entry) {
     *link = entry->next;
     if (entry->client)
         remote_client_close(entry->client);
-    if (entry->server)
+    if (entry->server) {
         remote_server_stop(entry->server);
+        if (is_still_there(entry)) /* under the database's lock, so it is ours */
+            os_socket_remove_in(entry->real_path, REMOTE_SOCKET_NAME);
+    }
     struct database *database = engines_database(entry);
     if (database)
         database_close(database);

@@ -188,19 +188,21 @@ static void replay_options(struct place *place, FDBDatabase *official) {
     }
 }
 
+static fdb_error_t check_connection(struct place *place) {
+    if (!place->is_connection)
+        return check_cluster_file(place->path);
+    return place_is_connection_string(place->path, strlen(place->path)) ? 0 : ERROR_CONNECTION_STRING_INVALID;
+}
+
 /* REQUIRES: the lock. Leaves the official database in the place; there never is a target. */
 static fdb_error_t open_cluster(struct place *place) {
     if (atomic_load(&place->official))
         return 0;
-    bool malformed = place->is_connection && !place_is_connection_string(place->path, strlen(place->path));
-    fdb_error_t error = malformed              ? ERROR_CONNECTION_STRING_INVALID
-                        : place->is_connection ? 0
-                                               : check_cluster_file(place->path);
-    if (error)
-        return refuse(place, error, "");
     FDBDatabase *official;
-    error = place->is_connection ? cluster_open_connection(place->path, &official)
-                                 : cluster_open_file(place->path, &official);
+    fdb_error_t error = check_connection(place);
+    if (!error)
+        error = place->is_connection ? cluster_open_connection(place->path, &official)
+                                     : cluster_open_file(place->path, &official);
     if (error)
         return refuse(place, error, "");
     replay_options(place, official);
@@ -214,13 +216,8 @@ static fdb_error_t refuse_cluster(struct place *place) {
     return error ? error : ERROR_CLUSTER_LIBRARY_MISSING;
 }
 
-static fdb_error_t open_now(struct place *place, struct database **target) {
-    if (place->failure)
-        return place->failure;
-    if (place->is_connection)
-        return refuse_cluster(place);
-    if (place->in_memory)
-        return engines_open_memory(target);
+/* Opens what is at the path, if that can be a database of ours. */
+static fdb_error_t open_directory(struct place *place) {
     enum os_path_kind kind;
     fdb_error_t error = os_path_kind(place->path, &kind);
     if (error)
@@ -229,10 +226,21 @@ static fdb_error_t open_now(struct place *place, struct database **target) {
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
     if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
         return refuse_cluster(place);
-    if (!place->entry)
-        error = engines_open(place->path, &place->entry);
-    if (error)
-        return error;
+    return engines_open(place->path, &place->entry);
+}
+
+static fdb_error_t open_now(struct place *place, struct database **target) {
+    if (place->failure)
+        return place->failure;
+    if (place->is_connection)
+        return refuse_cluster(place);
+    if (place->in_memory)
+        return engines_open_memory(target);
+    if (!place->entry) {
+        fdb_error_t error = open_directory(place);
+        if (error)
+            return error;
+    }
     *target = engines_database(place->entry);
     return *target ? 0 : ERROR_DATABASE_IN_USE;
 }

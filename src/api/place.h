@@ -28,7 +28,7 @@ fdb_error_t place_choose(const char *path, char chosen[OS_PATH_BYTES_MAX]);
  * said:
  *
  *     a directory, or a missing path         a database there; errors of engine_open, and DATABASE_IN_USE
- *                                            where another process has it, see place_joined
+ *                                            where another process has it, see place_is_elsewhere
  *     a missing path ending in .cluster      NO_CLUSTER_FILE_FOUND
  *     a file that holds a connection string  a cluster, see place_official; errors of cluster_open_file
  *     any other file                         CONNECTION_STRING_INVALID

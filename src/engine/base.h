@@ -19,6 +19,7 @@ struct base_methods {
     void (*close)(struct base *base);
     int64_t (*version)(struct base *base);
     uint64_t (*bytes)(struct base *base);
+    uint64_t (*free_bytes)(struct base *base);
 
     fdb_error_t (*snapshot_create)(struct base *base, struct base_snapshot **snapshot);
     void (*snapshot_destroy)(struct base_snapshot *snapshot);
@@ -72,6 +73,9 @@ static inline int64_t base_version(struct base *base) { return base->methods->ve
 
 /* Bytes in use on disk or in memory. Any thread. */
 static inline uint64_t base_bytes(struct base *base) { return base->methods->bytes(base); }
+
+/* Of these, what lies free and will be used again. Looks at the list of free pages: for people who ask. Any thread. */
+static inline uint64_t base_free_bytes(struct base *base) { return base->methods->free_bytes(base); }
 
 /*
  * A snapshot belongs to one thread at a time. It starts out reset: it must be renewed before use. Renewing takes what is committed now

@@ -283,6 +283,27 @@ static uint64_t lmdb_bytes(struct base *base) {
     return (information.me_last_pgno + 1) * b->page_bytes;
 }
 
+/* The free tree maps transactions to lists of pages, each with its length in front. */
+static uint64_t lmdb_free_bytes(struct base *base) {
+    enum { FREE_TREE = 0 };
+    struct lmdb_base *b = base_of(base);
+    MDB_txn *transaction;
+    MDB_cursor *at;
+    MDB_val key, list;
+    uint64_t pages = 0;
+    if (mdb_txn_begin(b->environment, NULL, MDB_RDONLY, &transaction))
+        return 0;
+    mdb_txn_reset(transaction);
+    if (base_lmdb_renew(b, transaction) == MDB_SUCCESS && mdb_cursor_open(transaction, FREE_TREE, &at) == MDB_SUCCESS) {
+        while (mdb_cursor_get(at, &key, &list, MDB_NEXT) == MDB_SUCCESS)
+            if (list.mv_size >= sizeof(uint64_t))
+                pages += coding_get_u64(list.mv_data);
+        mdb_cursor_close(at);
+    }
+    mdb_txn_abort(transaction);
+    return pages * b->page_bytes;
+}
+
 static void lmdb_close(struct base *base) {
     struct lmdb_base *b = base_of(base);
     base_lmdb_write_abort(base);
@@ -298,6 +319,7 @@ static const struct base_methods lmdb_methods = {
     .close = lmdb_close,
     .version = lmdb_version,
     .bytes = lmdb_bytes,
+    .free_bytes = lmdb_free_bytes,
     .snapshot_create = base_lmdb_snapshot_create,
     .snapshot_destroy = base_lmdb_snapshot_destroy,
     .snapshot_renew = base_lmdb_snapshot_renew,
@@ -334,7 +356,7 @@ int base_lmdb_environment_open(const char *path, unsigned flags, unsigned snapsh
     if (result)
         return result;
     result = mdb_env_set_maxreaders(made, snapshots_max +
-                                              2); /* lmdb_check's, and one to spare for a tool */
+                                              4); /* for lmdb_check and lmdb_free_bytes, and to spare for a tool */
     if (!result)
         result = mdb_env_set_mapsize(made, map_bytes);
     if (!result)

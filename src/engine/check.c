@@ -114,7 +114,7 @@ static fdb_error_t note_name(void *context, const char *name) {
         found->base = true;
     else if (strcmp(name, "log") == 0)
         found->log = true;
-    else if (strcmp(name, "base.keel-lock") != 0 && !is_leftover(name)) {
+    else if (strcmp(name, "base.keel-lock") != 0 && strcmp(name, "keel.sock") != 0 && !is_leftover(name)) {
         found->foreign++;
         snprintf(found->foreign_name, sizeof found->foreign_name, "%s", name);
     }

@@ -15,6 +15,7 @@
 #include "engine/base.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
+#include "engine/latency.h"
 #include "engine/lease.h"
 #include "engine/log.h"
 #include "engine/readers.h"
@@ -104,6 +105,8 @@ struct engine {
     bool checkpoint_hurry;    /* likewise */
 
     struct engine_counters counters;
+    struct latency commit_latency, read_latency;
+    int64_t opened_us;
 };
 
 static inline struct engine *engine_of(struct database *database) {

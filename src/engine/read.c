@@ -10,6 +10,7 @@
  * the base is skipped; where it is a value, that is the row.
  */
 #include "engine/engine_internal.h"
+#include "os/clock.h"
 
 fdb_error_t engine_get_read_version(struct database *database, int64_t *version) {
     *version = version_clock_read(&engine_of(database)->clock);
@@ -23,8 +24,16 @@ fdb_error_t engine_check_read_version(struct database *database, int64_t version
     return version > version_clock_read(&engine->clock) ? ERROR_FUTURE_VERSION : ERROR_SUCCESS;
 }
 
+/* When a read began that shall be measured, else 0. */
+static inline int64_t sample(const struct reader *reader) {
+    bool chosen = atomic_load_explicit(&reader->reads, memory_order_relaxed) % LATENCY_READ_SAMPLE == LATENCY_READ_SAMPLE - 1;
+    return chosen ? os_clock_ns() : 0;
+}
+
 /* Gives the reader back and says whether what was read at `version` counts. */
-static fdb_error_t finish(struct engine *engine, struct reader *reader, int64_t version, uint64_t rows) {
+static fdb_error_t finish(struct engine *engine, struct reader *reader, int64_t version, uint64_t rows, int64_t begun_ns) {
+    if (begun_ns)
+        latency_add(&engine->read_latency, os_clock_ns() - begun_ns);
     bool too_old = version < reader->base_version || version < version_clock_horizon(&engine->clock);
     /* Only the borrower counts, so these need no atomic addition. */
     atomic_store_explicit(&reader->reads, atomic_load_explicit(&reader->reads, memory_order_relaxed) + 1,
@@ -62,10 +71,11 @@ fdb_error_t engine_get(struct database *database, int64_t version, struct bytes 
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
         return error;
+    int64_t begun_ns = sample(reader);
     struct bytes copy = {0};
     bool exists = false;
     error = reader_get(reader, version, key, arena, &copy, &exists);
-    fdb_error_t late = finish(engine, reader, version, exists);
+    fdb_error_t late = finish(engine, reader, version, exists, begun_ns);
     if (error || late)
         return late ? late : error;
     *value = copy;
@@ -226,10 +236,11 @@ fdb_error_t engine_get_range(struct database *database, const struct range_reque
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
         return error;
+    int64_t begun_ns = sample(reader);
     int rows_before = rows->count;
     bool limited = false;
     error = reader_get_range(reader, request, rows, &limited);
-    fdb_error_t late = finish(engine, reader, request->version, (uint64_t)(rows->count - rows_before));
+    fdb_error_t late = finish(engine, reader, request->version, (uint64_t)(rows->count - rows_before), begun_ns);
     if (error || late)
         return late ? late : error;
     *more = limited;

@@ -88,6 +88,14 @@ fdb_error_t os_socket_listen_in(const char *directory, const char *name, struct 
     return guard(descriptor, &listener->descriptor);
 }
 
+void os_socket_remove_in(const char *directory, const char *name) {
+    int holder = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (holder < 0)
+        return;
+    (void)unlinkat(holder, name, 0);
+    (void)close(holder);
+}
+
 fdb_error_t os_socket_connect_in(const char *directory, const char *name, struct os_socket *connected) {
     struct sockaddr_un address;
     int holder, result = -1;

@@ -23,6 +23,7 @@ struct os_socket {
  * Connecting: FILE_NOT_FOUND where nobody listens (now), IO_ERROR otherwise.
  */
 fdb_error_t os_socket_listen_in(const char *directory, const char *name, struct os_socket *listener);
+void os_socket_remove_in(const char *directory, const char *name); /* what a listener leaves there; nothing if it is gone */
 fdb_error_t os_socket_connect_in(const char *directory, const char *name, struct os_socket *socket);
 
 /* Takes a waiting connection; *accepted is false if there is none (any more). IO_ERROR: out of descriptors, for example. */

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "os/fork.h"
 
@@ -168,6 +169,10 @@ static unsigned take_number(void) {
     }
     os_mutex_unlock(&numbers_mutex);
     return number;
+}
+
+long os_process_id(void) {
+    return (long)getpid();
 }
 
 unsigned os_thread_number(void) {

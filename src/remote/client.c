@@ -141,14 +141,11 @@ void client_lose(struct remote_client *client, fdb_error_t failing) {
     os_mutex_lock(&client->lock);
 }
 
-/* What waited for a connection that did not come. REQUIRES: the lock; not up. */
-static void give_up(struct remote_client *client, fdb_error_t error, const char *why) {
-    if (client->failing)
-        return;
-    log_line("%s: %s (process %d); what waits fails with error %d until it does. If the process is stopped, continue it "
-             "(kill -CONT %d) or end it: another process will take over",
-             client->directory, why, client->owner_process, error, client->owner_process);
-    client_lose(client, error);
+/* The owner is silent: what to do about it, for people. */
+static void log_silence(struct remote_client *client, int64_t silent_us) {
+    log_line("%s: the process that owns the database, %d, has not answered for %.1f s; what waits for it fails with error %d until "
+             "it does. If it is stopped, continue it (kill -CONT %d) or end it: another process will take over",
+             client->directory, client->owner_process, (double)silent_us / 1e6, ERROR_OWNER_SILENT, client->owner_process);
 }
 
 /* ---- Receiving ---- */
@@ -205,8 +202,7 @@ static void check_silence(struct remote_client *client) {
     if (!client->outstanding || quiet_us < patience_us / 4)
         return;
     if (quiet_us >= patience_us && client->pinged_us > client->heard_us) {
-        log_line("%s: the owner, process %d, has said nothing for %.1f s", client->directory, client->owner_process,
-                 (double)quiet_us / 1e6);
+        log_silence(client, quiet_us);
         client_lose(client, ERROR_OWNER_SILENT);
         return;
     }
@@ -267,6 +263,23 @@ static void doze(struct remote_client *client, int64_t wait_us) {
         os_event_clear(&client->event);
 }
 
+/* Gives up on what waits when it has waited too long. */
+static void check_patience(struct remote_client *client) {
+    os_mutex_lock(&client->lock);
+    int64_t down_us = os_clock_us() - client->down_since_us;
+    if (down_us > client->options.silence_us && !client->failing) {
+        log_silence(client, down_us);
+        client_lose(client, ERROR_OWNER_SILENT);
+    }
+    os_mutex_unlock(&client->lock);
+}
+
+static void set_owner(struct remote_client *client, int process) {
+    os_mutex_lock(&client->lock);
+    client->owner_process = process;
+    os_mutex_unlock(&client->lock);
+}
+
 static bool say_hello(struct remote_client *client, struct os_socket *socket) {
     struct protocol_buffer hello = {0};
     uint8_t *to = protocol_reserve(&hello, 21);
@@ -298,7 +311,7 @@ static enum welcome read_welcome(struct remote_client *client, struct protocol_r
     uint32_t magic = protocol_get_u32(reader), version = protocol_get_u32(reader), process = protocol_get_u32(reader);
     if (type != ANSWER_WELCOME || reader->bad || magic != PROTOCOL_MAGIC || version != PROTOCOL_VERSION)
         return WELCOME_NO;
-    client->owner_process = (int)process;
+    set_owner(client, (int)process);
     return WELCOME_YES;
 }
 
@@ -328,14 +341,6 @@ static enum welcome await_welcome(struct remote_client *client, struct os_socket
     return welcome;
 }
 
-/* Gives up on what waits when it has waited too long. */
-static void check_patience(struct remote_client *client) {
-    os_mutex_lock(&client->lock);
-    if (os_clock_us() - client->down_since_us > client->options.silence_us)
-        give_up(client, ERROR_OWNER_SILENT, "the process that owns the database does not answer");
-    os_mutex_unlock(&client->lock);
-}
-
 static void install(struct remote_client *client, struct os_socket socket) {
     os_mutex_lock(&client->lock);
     client->socket = socket;
@@ -350,10 +355,12 @@ static void install(struct remote_client *client, struct os_socket socket) {
 /* With a connected socket: greets, and waits for the welcome however long it takes. True: it is up. */
 static bool greet(struct remote_client *client, struct os_socket socket) {
     uint32_t user;
+    int process;
     enum welcome welcome = WELCOME_NO;
     fdb_error_t refusal = 0;
     client->input_length = 0;
-    (void)os_socket_peer(&socket, &user, &client->owner_process);
+    if (os_socket_peer(&socket, &user, &process) == 0)
+        set_owner(client, process);
     (void)os_socket_limit_wait(&socket, RECEIVE_WAIT_US);
     if (say_hello(client, &socket))
         welcome = WELCOME_NOT_YET;
@@ -368,7 +375,8 @@ static bool greet(struct remote_client *client, struct os_socket socket) {
     os_socket_close(&socket);
     if (refusal) {
         os_mutex_lock(&client->lock);
-        give_up(client, refusal, "the process that owns the database refuses this one");
+        if (!client->failing)
+            client_lose(client, refusal);
         os_mutex_unlock(&client->lock);
         doze(client, REFUSED_RETRY_US);
     }

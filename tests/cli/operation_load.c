@@ -4,15 +4,18 @@
  *
  *     operation-load DB ROWS COMMAND ARGUMENT…      backup FILE, or copy [--bounded] DST
  *
- * Fills DB with ROWS rows of padding, between which ACCOUNTS balances lie, so that a reader meets them at different times. WRITERS threads then move money between
- * accounts and count their steps, and keep a journal of every commit with its versionstamp. In the midst of it the command is run, in this process, as the shell would run
- * it. Afterwards the journal is played back from the beginning:
+ * Fills DB with ROWS rows of padding, between which ACCOUNTS balances lie, so that a reader meets them at different times. WRITERS threads then move
+ * money between accounts and count their steps, and keep a journal of every commit with its versionstamp. In the midst of it the command is run, in
+ * this process, as the shell would run it. Afterwards the journal is played back from the beginning:
  *
  *     backup   what the file holds must be the state at the file's version, every byte of it
  *     copy     what DST holds must be the state after some commit
  *
- * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that long reads and passes are
- * needed.
+ *     operation-load DB ROWS exec 'keel DB backup FILE' FILE    the same from another process
+ *     operation-load DB ROWS takeover SOURCE        a transfer that another has taken over writes nothing more
+ *
+ * There must be commits before and after that state, else nothing was shown. The environment's KEEL_LIFETIME_MS makes versions so short-lived that
+ * long reads and passes are needed.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -111,7 +114,8 @@ static void *run_writer(void *argument) {
     while (!atomic_load(&stopping) && atomic_load(&commits) < commits_max) {
         writer->random = writer->random * 6364136223846793005u + 1442695040888963407u;
         int from = (int)((writer->random >> 33) % ACCOUNTS), to = (from + 1 + (int)((writer->random >> 20) % (ACCOUNTS - 1))) % ACCOUNTS;
-        writer->current = (struct entry){.writer = writer->number, .from = from, .to = to, .amount = (int64_t)(writer->random >> 60), .step = (int64_t)writer->count + 1};
+        writer->current = (struct entry){
+            .writer = writer->number, .from = from, .to = to, .amount = (int64_t)(writer->random >> 60), .step = (int64_t)writer->count + 1};
         check(keel_run(database, move_money, writer), "move");
         const uint8_t *stamp;
         int length;
@@ -261,16 +265,57 @@ static void wait_for_commits(long more) {
         usleep(1000);
 }
 
+/* Two jobs of the same kind and source: the second one ends the first, wherever that stands. */
+static void take_over(const char *source) {
+    struct job jobs[2] = {{.database = database, .kind = "restore", .source = source, .merge = true},
+                          {.database = database, .kind = "restore", .source = source, .merge = true}};
+    struct loader loaders[2];
+    enum job_start start;
+    char *found = NULL;
+    keel_bytes key = keel_bytes_of_string("key"), value = keel_bytes_of_string("value"), other = keel_bytes_of_string("other");
+    check(job_begin(&jobs[0], false, &start, &found), "begin");
+    loader_open(database, &jobs[0], &loaders[0]);
+    check(loader_set(&loaders[0], key, value), "the first writes");
+    check(loader_finish(&loaders[0]), "the first finishes a batch");
+    check(job_begin(&jobs[1], false, &start, &found), "begin again");
+    if (start != JOB_RESUMED || !jobs[1].resumed)
+        fail("the second does not go on with the first");
+    check(loader_set(&loaders[0], other, value), "the first fills a batch");
+    if (loader_finish(&loaders[0]) != TRANSFER_LOST || job_end(&jobs[0]) != TRANSFER_LOST)
+        fail("the first goes on although it was taken over");
+    loader_open(database, &jobs[1], &loaders[1]);
+    check(loader_set(&loaders[1], other, keel_bytes_of_string("second")), "the second writes");
+    check(loader_finish(&loaders[1]), "the second finishes");
+    check(job_look(database, &found), "look");
+    if (!found || !strstr(found, "unfinished restore"))
+        fail("the job is not seen");
+    free(found);
+    check(job_end(&jobs[1]), "the second ends");
+    check(job_look(database, &found), "look");
+    if (found)
+        fail("the job is still seen");
+    for (int i = 0; i < 2; i++) {
+        loader_close(&loaders[i]);
+        job_close(&jobs[i]);
+    }
+    puts("taken over");
+}
+
 int main(int argc, char **argv) {
     if (argc < 5)
         fail("usage: operation-load DB ROWS COMMAND ARGUMENT…");
     session_catch_interrupts();
     struct session session = {.path = argv[1], .quiet = true, .committed_version = -1};
-    bool is_backup = strcmp(argv[3], "backup") == 0;
+    bool elsewhere = strcmp(argv[3], "exec") == 0, is_backup = elsewhere || strcmp(argv[3], "backup") == 0;
     const char *result = argv[argc - 1];
     if (strcmp(argv[4], "--bounded") == 0)
         commits_max = BOUNDED_COMMITS; /* passes end when the writers do */
     database = session_database(&session);
+    if (strcmp(argv[3], "takeover") == 0) {
+        take_over(argv[4]);
+        session_close(&session);
+        return 0;
+    }
     fill(atol(argv[2]));
     struct writer writers[WRITERS] = {{0}};
     for (int i = 0; i < WRITERS; i++) {
@@ -280,7 +325,7 @@ int main(int argc, char **argv) {
     }
     wait_for_commits(40);
     long before = atomic_load(&commits);
-    int code = command_run(&session, argc - 3, argv + 3);
+    int code = elsewhere ? system(argv[4]) : command_run(&session, argc - 3, argv + 3);
     long during = atomic_load(&commits) - before;
     if (code == EXIT_OK && is_backup)
         wait_for_commits(40);

@@ -35,8 +35,15 @@ def put(keel, rows, db=None, batch=5000):
     lines = []
     for at in range(0, len(rows), batch):
         lines += ["begin", *(f"set {escaped(key)} {escaped(value)}" for key, value in rows[at:at + batch]), "commit"]
+    hurry(keel)
     result = keel.command(db or keel.db, input="\n".join(lines) + "\n", options=("--quiet",))
+    keel.environment.pop("KEEL_DURABILITY")
     assert result.code == 0, result
+
+
+def hurry(keel):
+    """Commits do not wait for the disk: for tests that are about something else."""
+    keel.environment["KEEL_DURABILITY"] = "none"
 
 
 def read_backup(path):

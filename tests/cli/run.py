@@ -100,7 +100,7 @@ class Keel:
         """With --json; returns the values it printed, one a line."""
         result = self.run(*args, input=input, options=("--json", *options))
         assert result.code == code, f"exit code {code} expected: {result}"
-        return [json.loads(line) for line in result.out.splitlines()]
+        return [json.loads(line) for line in result.out.split("\n")[:-1]]
 
     def script(self, text, code=0, options=()):
         """keel DB < text; returns standard output."""

@@ -6,7 +6,9 @@ An example is a line "    $ COMMAND", or "    keel …"; lines below it with the
 together, where "…" stands for anything, also for whole lines; without such lines the exit code alone is looked at, which is 0. All examples of
 one help text run one after the other in one fresh directory.
 """
+import os
 import re
+import shutil
 import subprocess
 
 from run import TIMEOUT_SECONDS
@@ -68,7 +70,6 @@ def add_tests():
     """One test a command, so that a failure names it."""
     import sys
     from run import Keel
-    import os
     import tempfile
     with tempfile.TemporaryDirectory() as directory:
         for name in command_names(Keel(os.path.abspath(sys.argv[1]), directory)):
@@ -95,3 +96,41 @@ def test_unknown(keel):
     result = keel.command()
     assert result.code == 2 and "Which database" in result.err, result
     assert keel.command("--frob", "x.db").code == 2
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def test_man_page(keel):
+    page = os.path.join(HERE, "../../docs/keel.1")
+    with open(page) as file:
+        words = set(re.findall(r"[a-z]+", file.read()))
+    missing = [name for name in command_names(keel) if name not in words]
+    assert not missing, f"docs/keel.1 does not name {missing}"
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", page], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0 and not done.stdout, done.stdout.decode()
+
+
+def bash_completes(keel, line):
+    """What bash would offer for the last word of a line."""
+    words = line.split(" ")
+    script = f"""source {os.path.join(HERE, "../../tools/keel.bash")}
+compopt() {{ :; }}
+COMP_WORDS=({" ".join("'" + word + "'" for word in words)}); COMP_CWORD={len(words) - 1}
+_keel; printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    return keel.shell(script).out.split()
+
+
+def test_bash_completion(keel):
+    keel.shell("keel my.db mkdir -p /app/users")
+    assert bash_completes(keel, "keel --ti") == ["--timeout"]
+    assert bash_completes(keel, "keel my") == ["my.db"]
+    assert bash_completes(keel, "keel my.db getr") == ["getrange"]
+    assert bash_completes(keel, "keel --json --timeout 5 my.db getr") == ["getrange"]
+    assert bash_completes(keel, "keel help getr") == ["getrange"]
+    assert bash_completes(keel, "keel my.db get /a") == ["/app"]
+    assert bash_completes(keel, "keel my.db get /app/") == ["/app/users"]
+    assert bash_completes(keel, "keel no.db get /app/") == []
+    assert not os.path.exists(keel.path("no.db"))

@@ -20,6 +20,7 @@ def small(keel):
 
 
 def test_round_trip_byte_for_byte(keel):
+    """100,000 rows through a backup, and through two copies."""
     rows = random_rows(keel.seed, 100000, 12)
     put(keel, rows)
     made = keel.json("backup", "all.backup")[0]
@@ -30,8 +31,11 @@ def test_round_trip_byte_for_byte(keel):
     restored = keel.command("--json", keel.path("new.db"), "restore", "all.backup")
     assert restored.code == 0, restored
     assert json.loads(restored.out)["checksum"] == made["checksum"]
-    assert rows_of(keel, keel.path("new.db")) == rows
     assert not exists(keel, "all.backup.partial")
+    for source, destination in (("new.db", "there.db"), ("there.db", "back.db")):
+        copied = keel.command("--json", "copy", source, destination)
+        assert copied.code == 0 and json.loads(copied.out)["checksum"] == made["checksum"], copied
+    assert rows_of(keel, keel.path("back.db")) == rows
 
 
 def test_through_a_pipe(keel):
@@ -64,9 +68,9 @@ def test_every_flipped_byte_is_found(keel):
         assert "damaged" in error or "KEELBACK" in error or "newer" in error, (at, error)
 
 
-def test_every_truncation_is_found(keel):
+def test_truncations_are_found(keel):
     rows, data = small(keel)
-    for length in range(len(data)):
+    for length in [*range(0, len(data), 3), len(data) - 1]:
         keel.write("short", data[:length])
         error = keel.fails(4, "backup", "--verify", "short")
         assert "cut off" in error or "empty" in error or "KEELBACK" in error, (length, error)
@@ -255,25 +259,17 @@ def test_restore_is_continued_after_a_kill(keel):
     assert len(rows_of(keel, other)) == len(rows) + 1
 
 
-def test_two_restores_do_not_mix(keel):
-    """Whoever takes a restore over ends the one that had it. In one process, since two cannot have the files open."""
-    keel.write("empty", "")
-    rows, data = small(keel)
-    marker = escaped(b"\xff\x02/keel/transfer/job")
-    other = keel.path("other.db")
-    code, err = feed(keel, other, data[:100], lambda process: process.kill())
-    result = keel.command("--option", "access_system_keys", other, "clear", marker)
-    assert result.code == 0, result
-    assert keel.command(other, "restore", "small.backup").code == 0
-    assert rows_of(keel, other) == rows
-
-
 def load(keel, *args, lifetime="100"):
     program = os.path.join(os.path.dirname(keel.binary), "operation-load")
     environment = dict(keel.environment, KEEL_LIFETIME_MS=lifetime)
     done = subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, cwd=keel.directory, timeout=300)
     assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
     return done.stdout.decode()
+
+
+def test_a_transfer_that_is_taken_over_writes_nothing_more(keel):
+    assert load(keel, "load.db", "0", "takeover", "some source") == "taken over\n"
+    assert rows_of(keel, keel.path("load.db")) == [(b"key", b"value"), (b"other", b"second")]
 
 
 def test_backup_beside_writers_is_a_state_that_existed(keel):
@@ -285,6 +281,49 @@ def test_backup_beside_writers_is_a_state_that_existed(keel):
     assert restored == dict(read_backup(keel.path("load.backup"))[1])
     balances = [int.from_bytes(value, "little", signed=True) for key, value in restored.items() if len(key) == len("account/000")]
     assert len(balances) == 50 and sum(balances) == 50 * 1000
+
+
+def test_backup_by_another_process_is_a_state_that_existed(keel):
+    out = load(keel, "load.db", "30000", "exec", f"{keel.binary} load.db backup load.backup", "load.backup")
+    assert "30,054 rows" in out and "the state after commit" in out, out
+
+
+def owner(keel):
+    """A process that owns the database and serves the others; what it says when it is there has been read."""
+    process = start(keel, keel.db, stdin=subprocess.PIPE)
+    process.stdin.write(b"set owner here\nget owner\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    return process
+
+
+def test_while_another_process_has_the_database(keel):
+    rows = random_rows(keel.seed, 3000)
+    put(keel, rows)
+    process = owner(keel)
+    rows = sorted([*rows, (b"owner", b"here")])
+    assert rows_of(keel) == rows
+    status = keel.json("status", "--interval", "0")[0]["keel"]
+    assert status["process_id"] == process.pid and status["clients"] >= 1, status
+    assert keel.json("check", "--online")[0]["rows"] == len(rows)
+    assert keel.json("copy", "copy.db")[0]["rows"] == len(rows)
+    keel.ok("backup", "some.backup")
+    keel.ok("restore", "--force", "some.backup")
+    assert rows_of(keel) == rows
+    process.communicate()
+
+
+def test_the_owner_dies_during_a_backup(keel):
+    put(keel, random_rows(keel.seed, 4000, 300))
+    process = owner(keel)
+    backup = start(keel, keel.db, "backup", "-")
+    backup.stdout.read(100)
+    time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    out, err = backup.communicate(timeout=60)
+    assert backup.returncode == 1 and b"run the same command again" in err, (backup.returncode, err)
+    keel.ok("backup", "again.backup")
 
 
 def test_copy_beside_writers_is_a_state_that_existed(keel):

@@ -18,7 +18,8 @@ enum { COMMIT_UNKNOWN_RESULT = 1021, TRANSACTION_CANCELLED = 1025, TOO_LARGE = 2
 
 static enum { PLANT_NONE, PLANT_APPLIED, PLANT_LOST, PLANT_GAP } plant;
 static int plant_countdown, plant_every; /* the commits from here to it; 0: none */
-static int planted_count, commit_count;
+static int planted_count;
+static atomic_int commit_count;
 static FDBFuture *planted;
 static FDBTransaction *planted_empty;
 
@@ -36,11 +37,12 @@ static void plant_commits(int kind, int countdown, int every) {
     plant = kind;
     plant_countdown = countdown;
     plant_every = every;
-    planted_count = commit_count = 0;
+    planted_count = 0;
+    atomic_store(&commit_count, 0);
 }
 
 FDBFuture *fdb_transaction_commit(FDBTransaction *tr) {
-    commit_count++;
+    atomic_fetch_add(&commit_count, 1);
     if (plant == PLANT_NONE || planted || plant_countdown == 0 || --plant_countdown > 0)
         return real_commit(tr);
     plant_countdown = plant_every;

@@ -417,7 +417,7 @@ static fdb_error_t pin(struct database *database, int64_t version, struct databa
         return error;
     struct fake_pin *made = malloc(sizeof *made);
     assert(made);
-    *made = (struct fake_pin){{&methods}, fake};
+    *made = (struct fake_pin){.base = {.methods = &methods}, .owner = fake};
     fake->pins++;
     *pinned = &made->base;
     return 0;
