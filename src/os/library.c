@@ -2,7 +2,7 @@
 /*
  * dlopen and its kin. A library is opened RTLD_NOW, so that one that lacks something fails here and
  * not in the middle of a call, and RTLD_LOCAL, so that nobody else's lookups meet its names. Not
- * RTLD_DEEPBIND: see docs/decisions/0007-cluster.md. Threads: any. Failure: NULL.
+ * RTLD_DEEPBIND: see docs/decisions/0008-cluster.md. Threads: any. Failure: NULL.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
