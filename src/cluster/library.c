@@ -6,14 +6,13 @@
  *
  *   1. KEEL_FDB_LIBRARY names it; then nothing else is tried. Otherwise the places where its packages
  *      put it, in order; the first that will do is taken.
- *   2. A path that leads to the file we were loaded from is passed over unopened.
- *   3. What was opened is refused if its functions are ours (the loader may hand back a library that
- *      it has already) or if it says of itself that it is Keel: another copy would only lead to an
- *      embedded database, or back here.
- *   4. It must have every function that FoundationDB 5.1 had; the others are NULL where it is older.
+ *   2. What was opened is refused if its functions are ours (the loader hands back what it has already
+ *      for a path that leads to the same file) or if it says of itself that it is Keel: another copy
+ *      would only lead back here.
+ *   3. It must have every function that FoundationDB 5.1 had; the others are NULL where it is older.
  *
- * It is opened RTLD_LOCAL and never closed: its threads run to the end of the process. None of its
- * functions is called before its version is known, which network.c does.
+ * It is opened RTLD_LOCAL and never closed: its threads run to the end of the process. The only one of
+ * its functions that is called here says its version.
  *
  * Threads: loading under the lock of network.c. Failure: a line in the log for each place, said once;
  * what is installed later is found by the next try.
@@ -62,18 +61,9 @@ static bool refuse(const char *path, const char *why) {
 
 /* ---- Ourselves ---- */
 
-static bool is_our_file(const char *path) {
-    char ours[OS_PATH_BYTES_MAX], real[OS_PATH_BYTES_MAX];
-    struct os_path_identity our_identity, identity;
-    const void *base;
-    return os_library_of((const void *)&cluster_official, ours, &base) && os_path_real(ours, real, &our_identity) == 0 &&
-           os_path_real(path, real, &identity) == 0 && os_path_identity_equal(our_identity, identity);
-}
-
 static bool is_ourselves(const struct cluster_functions *functions) {
     char path[OS_PATH_BYTES_MAX];
-    const void *our_base, *base;
-    const void *function;
+    const void *our_base, *base, *function;
     memcpy(&function, &functions->get_client_version, sizeof function);
     return os_library_of((const void *)&cluster_official, path, &our_base) && os_library_of(function, path, &base) &&
            base == our_base;
@@ -117,8 +107,6 @@ static const char *find_all(void *library, struct cluster_functions *functions) 
 
 static bool try(const char *path) {
     struct cluster_functions functions;
-    if (is_our_file(path))
-        return refuse(path, "it is Keel itself");
     void *library = os_library_open(path);
     if (!library)
         return refuse(path, os_library_error());

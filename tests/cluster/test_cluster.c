@@ -166,6 +166,7 @@ static void refused(const char *log_text) {
     FDBDatabase *database = open_database(cluster_file());
     CHECK_EQUAL(first_error(database), ERROR_LIBRARY_MISSING);
     CHECK(log_has(log_text));
+    CHECK(!log_has("FoundationDB's client library is ")); /* what is said of one that was taken */
     FDBTenant *tenant = NULL;
     CHECK_EQUAL(error_of(fdb_database_reboot_worker(database, (const uint8_t *)"a", 1, 0, 0)), ERROR_LIBRARY_MISSING);
     CHECK_EQUAL(fdb_database_open_tenant(database, (const uint8_t *)"a", 1, &tenant), ERROR_LIBRARY_MISSING);
