@@ -6,9 +6,8 @@
  *
  *   1. KEEL_FDB_LIBRARY names it; then nothing else is tried. Otherwise the places where its packages
  *      put it, in order; the first that will do is taken.
- *   2. What was opened is refused if its functions are ours (the loader hands back what it has already
- *      for a path that leads to the same file) or if it says of itself that it is Keel: another copy
- *      would only lead back here.
+ *   2. What says of itself that it is Keel is refused, be it this library under another name (the loader
+ *      then hands back what it has already) or another copy, which would only lead back here.
  *   3. It must have every function that FoundationDB 5.1 had; the others are NULL where it is older.
  *
  * It is opened RTLD_LOCAL and never closed: its threads run to the end of the process. The only one of
@@ -27,6 +26,7 @@
 #include "os/file.h"
 #include "os/library.h"
 #include "os/log_line.h"
+#include "os/path.h"
 
 struct cluster_functions cluster_official;
 
@@ -61,15 +61,10 @@ static bool refuse(const char *path, const char *why) {
 
 /* ---- Ourselves ---- */
 
-static bool is_ourselves(const struct cluster_functions *functions) {
-    char path[OS_PATH_BYTES_MAX];
-    const void *our_base, *base, *function;
-    memcpy(&function, &functions->get_client_version, sizeof function);
-    return os_library_of((const void *)&cluster_official, path, &our_base) && os_library_of(function, path, &base) &&
-           base == our_base;
-}
-
-/* A client's version is "release,source,protocol"; ours has the source "keel". */
+/*
+ * A client's version is "release,source,protocol"; ours has the source "keel". What is asked is the
+ * function of the library that was opened, whichever way it led to us.
+ */
 static bool is_keel(const struct cluster_functions *functions) {
     const char *version = functions->get_client_version();
     const char *comma = version ? strchr(version, ',') : NULL;
@@ -116,7 +111,7 @@ static bool try(const char *path) {
         snprintf(why, sizeof why, "it has no %s", missing);
         return refuse(path, why);
     }
-    if (is_ourselves(&functions) || is_keel(&functions))
+    if (is_keel(&functions))
         return refuse(path, "it is Keel itself");
     cluster_official = functions;
     snprintf(loaded_path, sizeof loaded_path, "%s", path);

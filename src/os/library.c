@@ -4,9 +4,6 @@
  * not in the middle of a call, and RTLD_LOCAL, so that nobody else's lookups meet its names. Not
  * RTLD_DEEPBIND: see docs/decisions/0008-cluster.md. Threads: any. Failure: NULL.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "os/library.h"
 
 #include <dlfcn.h>
@@ -36,15 +33,6 @@ void *os_library_symbol(void *library, const char *name) {
     if (!symbol)
         keep_error();
     return symbol;
-}
-
-bool os_library_of(const void *address, char path[OS_PATH_BYTES_MAX], const void **base) {
-    Dl_info found;
-    if (!dladdr(address, &found) || !found.dli_fname || strlen(found.dli_fname) >= OS_PATH_BYTES_MAX)
-        return false;
-    memcpy(path, found.dli_fname, strlen(found.dli_fname) + 1);
-    *base = found.dli_fbase;
-    return true;
 }
 
 const char *os_library_error(void) {

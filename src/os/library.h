@@ -3,10 +3,6 @@
 #ifndef KEEL_OS_LIBRARY_H
 #define KEEL_OS_LIBRARY_H
 
-#include <stdbool.h>
-
-#include "os/path.h"
-
 /*
  * Opens the library at `path` with all it needs; its names become nobody else's. NULL: it cannot be
  * opened, os_library_error says why. It stays open to the end of the process.
@@ -15,9 +11,6 @@ void *os_library_open(const char *path);
 
 /* The function of this name in the library itself or what it brought along; NULL if there is none. */
 void *os_library_symbol(void *library, const char *name);
-
-/* Where the code at `address` was loaded from, and to. False if nobody knows. */
-bool os_library_of(const void *address, char path[OS_PATH_BYTES_MAX], const void **base);
 
 /* What went wrong on this thread last, for people; never NULL. */
 const char *os_library_error(void);
