@@ -40,7 +40,7 @@ all: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel ## build/lib/libfdb_c.so, build/lib/li
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3 pkg-config dpkg-dev
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -212,7 +212,8 @@ hello: $(BUILD)/bin/hello ## examples/hello.c twice: the second run finds what t
 # --- Tests ---
 
 SCRATCH = $(abspath $(BUILD))/scratch
-TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' \
+TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh exports='tests/api/exports.sh $(LIB)' abi='tests/api/libkeel_abi.sh $(KEEL_LIB)' \
+	$(if $(SANITIZE),,package='$(MAKE) -s deb && tests/package/check_package.sh $(BUILD) $(DEB)') \
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance \
 	conformance-joined='KEEL_TEST_HOLDER=$(BUILD)/bin/remote-holder $(BUILD)/bin/conformance' \
@@ -225,7 +226,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
 	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
-	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) docs/layers.md docs/practices.md docs/bulk.md' \
+	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) README.md docs/layers.md docs/practices.md docs/bulk.md' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
 	$(foreach name,$(EXAMPLE_NAMES),example-$(name)=$(BUILD)/bin/example-$(name)) \

@@ -187,6 +187,8 @@ static fdb_error_t abandon(FDBTransaction *tr, void *context) {
 static int abandon_load(struct session *session, const keel_directory *target, const char *into, const char *name) {
     struct named_load load = {target, name};
     fdb_error_t error = session_write(session, abandon, &load);
+    if (error == KEEL_ERROR_NOT_FOUND)
+        return report("%s has no load %s (loads --into %s lists them)", into, name, into), EXIT_NOT_FOUND;
     if (error)
         return report_error("loads", name, error);
     if (session->json)

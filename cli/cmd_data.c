@@ -296,7 +296,8 @@ static int command_clearrange(struct session *session, int argc, char **argv) {
     struct clearrange_context context = {.begin_text = argv[1], .end_text = argv[2]};
     fdb_error_t error = session->assume_yes ? 0 : session_read(session, in_count, &context);
     int code = EXIT_OK;
-    if (!error && context.count > SCREENFUL && !confirm(session, "clearrange %.200s%s%.200s clears more than %d rows. Go on?", argv[1], argv[2] ? " " : "", argv[2] ? argv[2] : "", SCREENFUL))
+    if (!error && context.count > SCREENFUL &&
+        !confirm(session, "clearrange %.200s%s%.200s clears more than %d rows. Go on?", argv[1], argv[2] ? " " : "", argv[2] ? argv[2] : "", SCREENFUL))
         code = session_interrupted() ? EXIT_INTERRUPTED : report("clearrange: nothing was cleared");
     else if (!error)
         error = session_write(session, in_clearrange, &context);

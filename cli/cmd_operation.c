@@ -103,6 +103,20 @@ static const char BENCH_HELP[] =
     "    $ keel my.db bench --seconds 0.1\n"
     "    …\n";
 
+static const char SERVE_HELP[] =
+    "Owns the database and does nothing else, so that programs that come and go always find somebody to join. keel\n"
+    "serve DIR is the same. With --listen HOST:PORT it serves TCP as well, and writes a cluster file (DIR.cluster, or\n"
+    "--cluster-file) that fdb_create_database, every binding and this command take for a database; whoever can read the\n"
+    "file gets in. What goes over TCP is not encrypted: an address that other machines can reach needs --insecure.\n"
+    "\n"
+    "It prints one line that begins with \"ready\" when it serves, and ends with SIGTERM, Ctrl-C, or after --seconds. If\n"
+    "another process has the database open it waits until that is gone.\n"
+    "\n"
+    "    $ keel serve my.db --seconds 0.1\n"
+    "    ready: …\n"
+    "    $ keel my.db serve --listen 127.0.0.1:0 --seconds 0.1\n"
+    "    ready: …\n";
+
 const struct command operation_commands[] = {
     {.name = "status",
      .arguments = "[--interval SECONDS]",
@@ -152,6 +166,12 @@ const struct command operation_commands[] = {
      .run = command_compact,
      .group = COMMAND_OPERATION,
      .only_reads = true},
+    {.name = "serve",
+     .arguments = "[--listen HOST:PORT [--cluster-file FILE] [--insecure]] [--seconds N]",
+     .summary = "owns the database for others, also over TCP",
+     .help = SERVE_HELP,
+     .run = command_serve,
+     .group = COMMAND_OPERATION},
     {.name = "bench",
      .arguments = "[--seconds N] [--clients N] [--memory]",
      .summary = "how fast this machine is",

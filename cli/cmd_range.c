@@ -139,7 +139,7 @@ static void tell_more(const struct session *session, const struct range *range, 
         struct buffer text = {0};
         text_word_from_bytes(names, next, &text);
         fflush(stdout);
-        fprintf(stderr, "There are more rows: --all shows them, --limit N more of them; the next page %s at %.*s\n", range->reverse ? "ends" : "begins", (int)text.length,
+        fprintf(stderr, "There are more rows: --all shows them, --limit N more of them; the next page %s at %s\n", range->reverse ? "ends" : "begins",
                 (const char *)text.data);
         buffer_free(&text);
     }

@@ -81,7 +81,8 @@ static fdb_error_t print_ranges(struct session *session, const char *prefix, con
             continue;
         keel_bytes begin = keel_bytes_of(rows[i].key + length, (size_t)rows[i].key_length - length);
         bool closed = i + 1 < count;
-        print_range(session, names, kind, begin, closed ? keel_bytes_of(rows[i + 1].key + length, (size_t)rows[i + 1].key_length - length) : keel_bytes_of("\xff", 1));
+        keel_bytes behind = closed ? keel_bytes_of(rows[i + 1].key + length, (size_t)rows[i + 1].key_length - length) : keel_bytes_of("\xff", 1);
+        print_range(session, names, kind, begin, behind);
     }
     directory_names_free(names);
     fdb_future_destroy(future);
@@ -168,7 +169,8 @@ static int64_t approximate_size(FDBTransaction *transaction) {
 static int report_commit(struct session *session, fdb_error_t error, int64_t size) {
     int code;
     if (error == 2101 && size >= 0)
-        code = report("commit: The transaction has about %s bytes; at most 10,000,000 are possible (%d). Make several smaller ones", human_count((uint64_t)size), error);
+        code = report("commit: The transaction has about %s bytes; at most 10,000,000 are possible (%d). Make several smaller ones",
+                      human_count((uint64_t)size), error);
     else
         code = report_error("commit", NULL, error);
     if (error == NOT_COMMITTED)
@@ -301,7 +303,11 @@ const struct command shell_commands[] = {
      "    read a b\n"
      "    write c\n",
      command_conflict, COMMAND_SHELL, false, false},
-    {"help", "[COMMAND]", "Lists the commands, or explains one", "    $ keel help get\n    usage: keel DB get [--raw] KEY\n    …\n", command_help_, COMMAND_SHELL, false, false},
+    {"help", "[COMMAND]", "Lists the commands, or explains one",
+     "    $ keel help get\n"
+     "    usage: keel DB get [--raw] KEY\n"
+     "    …\n",
+     command_help_, COMMAND_SHELL, false, false},
     {"exit", "", "Ends the shell; so do quit and Ctrl-D", "An open transaction is dropped.\n", command_exit, COMMAND_SHELL, false, false},
     {"quit", "", "Ends the shell", "As \"exit\".\n", command_exit, COMMAND_SHELL, false, false},
     {0},

@@ -11,6 +11,10 @@
 
 /* Takes Ctrl-C; once, before the first command. */
 void session_catch_interrupts(void);
+/* As session_wait_input, also false where the terminal has another size, or we were stopped and go on, until session_terminal_changed is asked. */
+bool session_wait_prompt(int descriptor);
+void session_catch_terminal_changes(void);
+bool session_terminal_changed(void);
 /* As session_wait, for so long at most, 0 for ever: then 1031. For watches, which outlive their transaction and its timeout. */
 fdb_error_t session_wait_seconds(FDBFuture *future, double seconds);
 /* A command begins: a Ctrl-C from before does not count. */

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { INVALID_OPTION = 2007, IO_ERROR = 1510, PROGRESS_EVERY_ROWS = 1024, NO_LOAD = 100201, LOAD_REMOVED = 100202, INTERRUPTED = 100203 };
@@ -39,7 +40,8 @@ struct export {
     struct row_writer writer;
     struct buffer last; /* key of the last record, or the packed id of the last document, that was written */
     struct progress *progress;
-    char *part; /* the name under which the file is written */
+    char *destination; /* the file, without links */
+    char *part;        /* the name under which it is written */
 };
 
 /* ---- Which rows ---- */
@@ -170,33 +172,52 @@ static fdb_error_t read_documents(struct export *export) {
 
 /* ---- The file ---- */
 
+/* Opens `path` for the rows. False: reported. */
+static bool open_path(struct export *export, const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return report("%s: %s", path, strerror(errno)), false;
+    export->writer.file = file;
+    return true;
+}
+
+/* A device or a pipe is written to; a file is replaced when the export is complete, where a link to it leads. */
 static bool open_file(struct export *export) {
     const char *file = export->options.file;
+    struct stat status;
     export->writer.file = stdout;
     if (!file || strcmp(file, "-") == 0)
         return true;
-    size_t size = strlen(file) + 8;
-    export->part = malloc(size);
+    bool there = stat(file, &status) == 0;
+    if (there && !S_ISREG(status.st_mode))
+        return open_path(export, file);
+    export->destination = there ? realpath(file, NULL) : strdup(file);
+    size_t size = export->destination ? strlen(export->destination) + 8 : 0;
+    export->part = size ? malloc(size) : NULL;
     if (!export->part)
-        return report("no memory"), false;
-    snprintf(export->part, size, "%s.part", file);
-    export->writer.file = fopen(export->part, "w");
-    if (!export->writer.file) {
-        report("%s: %s", export->part, strerror(errno));
-        export->writer.file = stdout;
-        free(export->part);
-        export->part = NULL;
-        return false;
-    }
-    return true;
+        return report("%s: %s", file, strerror(errno)), false;
+    snprintf(export->part, size, "%s.part", export->destination);
+    if (open_path(export, export->part))
+        return true;
+    free(export->part);
+    export->part = NULL;
+    return false;
+}
+
+/* Standard output, a device, a pipe. */
+static bool close_stream(struct export *export, bool complete) {
+    bool standard = export->writer.file == stdout, fine = (standard ? fflush(stdout) : fclose(export->writer.file)) == 0;
+    if (!fine && complete)
+        report("export: %s: %s", standard ? "standard output" : export->options.file, strerror(errno));
+    return fine;
 }
 
 static bool close_file(struct export *export, bool complete) {
     if (!export->part)
-        return fflush(stdout) == 0;
+        return close_stream(export, complete);
     bool fine = fflush(export->writer.file) == 0 && (!complete || fsync(fileno(export->writer.file)) == 0);
     fine &= fclose(export->writer.file) == 0;
-    fine = fine && (!complete || rename(export->part, export->options.file) == 0);
+    fine = fine && (!complete || rename(export->part, export->destination) == 0);
     if (!fine)
         report("%s: %s", export->options.file, strerror(errno));
     if (!fine || !complete)
@@ -320,6 +341,7 @@ int command_export(struct session *session, int argc, char **argv) {
     row_writer_close(&export.writer);
     schema_free(&export.schema);
     buffer_free(&export.last);
+    free(export.destination);
     free(export.part);
     return exit_code;
 }

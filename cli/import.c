@@ -23,6 +23,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ struct import {
     fdb_error_t fatal;              /* what the load said that is no row's fault */
     uint64_t ordinal, accepted;     /* rows seen; rows that went into the load or would */
     uint64_t begun_at;              /* offset in the file, behind what an earlier run has read */
+    uint64_t rows_before;           /* that an earlier run has loaded */
+    size_t row_bytes;               /* of a dry run's row so far */
     struct timespec began;
 };
 
@@ -71,13 +74,19 @@ static fdb_error_t sink_load(void *context, keel_bytes key, keel_bytes value) {
     return error;
 }
 
-/* The limits as the load has them, with room for the prefix that it would put before keys. */
+/* The limits as the load has them, with room for the prefix that it would put before keys and for what a pair costs a transaction. */
 static fdb_error_t sink_dry(void *context, keel_bytes key, keel_bytes value) {
-    (void)context;
-    enum { PREFIX_BYTES = 8 };
+    struct import *import = context;
+    enum { PREFIX_BYTES = 8, PAIR_BYTES = 64 };
+    size_t bytes = PREFIX_BYTES + key.length + value.length;
     if (key.length > IMPORT_KEY_BYTES_MAX - PREFIX_BYTES)
         return 2102;
-    return value.length > IMPORT_VALUE_BYTES_MAX ? 2103 : 0;
+    if (value.length > IMPORT_VALUE_BYTES_MAX)
+        return 2103;
+    if (import->row_bytes + bytes > KEEL_BULK_ROW_BYTES_MAX)
+        return 2101;
+    import->row_bytes += bytes + PAIR_BYTES;
+    return 0;
 }
 
 /* ---- Refused rows ---- */
@@ -159,6 +168,7 @@ static bool end_row(struct import *import) {
     place.ordinal = import->ordinal;
     place.refused = import->report.earlier + import->report.total - import->report.counts[REASON_DUPLICATE];
     input_place_write(&place, bookmark);
+    report_flush(&import->report);
     import->fatal = keel_bulk_row(import->bulk, keel_bytes_of(bookmark, sizeof bookmark));
     return import->fatal == 0;
 }
@@ -174,6 +184,7 @@ static enum ending take_rows(struct import *import) {
         if (result == ROW_END || result == ROW_FAILED)
             return result == ROW_END ? ENDED_WELL : ENDED_BY_ERROR;
         row.ordinal = ++import->ordinal;
+        import->row_bytes = 0;
         if (result == ROW_OK)
             problem.line = input->row_line;
         if (result == ROW_OK && mapper_row(import->mapper, &row, &problem)) {
@@ -198,8 +209,12 @@ static void show_progress(struct import *import, const char *doing) {
 }
 
 static bool open_errors_file(struct import *import) {
+    struct stat input, errors;
     if (!import->options.errors_to)
         return true;
+    if (fstat(import->source.input.descriptor, &input) == 0 && stat(import->options.errors_to, &errors) == 0 && input.st_dev == errors.st_dev &&
+        input.st_ino == errors.st_ino && S_ISREG(input.st_mode))
+        return report("--errors-to %s: this is the file that is imported", import->options.errors_to), false;
     import->report.rows = fopen(import->options.errors_to, import->options.resume ? "a" : "w");
     if (!import->report.rows)
         report("--errors-to %s: %s", import->options.errors_to, strerror(errno));
@@ -208,13 +223,11 @@ static bool open_errors_file(struct import *import) {
 
 /* The refused rows with a header are a file that can be imported when it is mended. */
 static void copy_header(struct import *import) {
-    if (!import->report.rows || import->options.is_json || import->options.no_header || import->options.resume)
+    const struct buffer *header = &import->source.header;
+    if (!import->report.rows || !header->length || import->options.resume)
         return;
-    size_t length;
-    struct input_place header = {.begin = 0, .end = import->source.input.row_offset};
-    uint8_t *bytes = read_row(&import->source.input, &header, &length);
-    fwrite(bytes, 1, length, import->report.rows);
-    free(bytes);
+    fwrite(header->data, 1, header->length, import->report.rows);
+    fflush(import->report.rows);
 }
 
 static bool prepare(struct import *import) {
@@ -280,6 +293,7 @@ static bool go_on(struct import *import, keel_bulk_place position) {
     import->ordinal = place.ordinal;
     import->accepted = position.rows - SCHEMA_ROWS;
     import->report.earlier = place.refused;
+    import->rows_before = import->accepted - position.skipped;
     return true;
 }
 
@@ -324,6 +338,8 @@ static int ended_early(struct import *import, enum ending ending) {
         error = keel_bulk_flush(import->bulk);
     keel_bulk_problem problem = keel_bulk_problem_of(import->bulk);
     int exit_code = ending == ENDED_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED;
+    if (error == KEEL_ERROR_LEASE_LOST) /* resuming would take it away from who has it now */
+        return report("import: load %s of %s was taken over by another import that resumes it, or abandoned: this import ends", import->name, into);
     if (error == KEEL_ERROR_DUPLICATE && problem.row)
         duplicate_row(import, &problem);
     else if (error && error != ERROR_REPORTED)
@@ -359,7 +375,7 @@ static void print_result(const struct import *import, bool active) {
     else
         printf("%s rows of %s are in %s, load %s%s (%s, %s rows/s)\n", human_count(rows), import->report.file, import->options.into, import->name,
                active ? ", which is active" : ", prepared and validated", human_seconds(seconds),
-               human_count((uint64_t)((double)rows / (seconds > 0 ? seconds : 1))));
+               human_count((uint64_t)((double)(rows - import->rows_before) / (seconds > 0 ? seconds : 1))));
 }
 
 static int finish(struct import *import) {
@@ -454,7 +470,7 @@ int command_import(struct session *session, int argc, char **argv) {
     import->resume_command = command_line(session, argc, argv, "--resume");
     int exit_code = import_options_parse(argc, argv, &import->options);
     if (exit_code == EXIT_OK)
-        exit_code = !prepare(import) ? EXIT_FAILED : import->options.dry_run ? rehearse(import) : load(import);
+        exit_code = !prepare(import) ? (session_interrupted() ? EXIT_INTERRUPTED : EXIT_FAILED) : import->options.dry_run ? rehearse(import) : load(import);
     keel_bulk_close(import->bulk);
     keel_directory_close(import->target);
     mapper_close(import->mapper);

@@ -227,6 +227,7 @@ keel_bytes mapper_id(const struct mapper *mapper);
 /* Rows of either format. */
 struct source {
     struct input input;
+    struct buffer header; /* of CSV, its bytes */
     bool is_json;
     struct csv_reader *csv;
     struct json_reader json;
@@ -263,8 +264,11 @@ struct report {
     uint64_t earlier;    /* refused before a resume */
     uint64_t lines_max;  /* that are printed as they come */
     FILE *rows;          /* --errors-to */
+    bool unflushed;      /* has rows that a kill would take away */
 };
 void report_problem(struct report *report, const struct row_problem *problem, keel_bytes row);
+/* Before the load goes on: rows that were refused before a row of it are not looked at again by a resume. */
+void report_flush(struct report *report);
 void report_summary(const struct report *report);
 json_t *report_json(const struct report *report); /* {"reason": count} */
 

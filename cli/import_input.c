@@ -45,7 +45,7 @@ static bool grow(struct input *input, size_t capacity) {
     return true;
 }
 
-/* Moves the row to the front, makes room and reads more. *again is false at the end of the file. */
+/* Moves the row to the front, makes room and reads more. False: interrupted, or reported. */
 static bool fill(struct input *input) {
     if (input->row_begin) {
         memmove(input->data, input->data + input->row_begin, input->filled - input->row_begin);
@@ -56,12 +56,12 @@ static bool fill(struct input *input) {
     if (input->capacity - input->filled < READ_BYTES && !grow(input, input->capacity * 2 + 2 * READ_BYTES))
         return false;
     for (;;) {
-        ssize_t count = read(input->descriptor, input->data + input->filled, READ_BYTES);
-        if (count < 0 && errno == EINTR) {
+        while (!input->regular && !session_wait_input(input->descriptor))
             if (session_interrupted())
                 return false;
+        ssize_t count = read(input->descriptor, input->data + input->filled, READ_BYTES);
+        if (count < 0 && errno == EINTR)
             continue;
-        }
         if (count < 0) {
             report("%s: %s, at byte %llu", input->name, strerror(errno), (unsigned long long)(input->row_offset + input->filled));
             return false;

@@ -302,6 +302,8 @@ int load_complete(struct session *session, const keel_directory *target, const c
         return report("validate: load %s of %s is not what was loaded: %s pairs and %s bytes expected, %s and %s found, checksums %016llx and %016llx", name,
                       path, human_count(found.expected.pairs), human_count(found.expected.bytes), human_count(found.found.pairs),
                       human_count(found.found.bytes), (unsigned long long)found.expected.checksum, (unsigned long long)found.found.checksum);
+    if (error == KEEL_ERROR_NOT_FOUND)
+        return report("%s has no load %s (loads --into %s lists them)", path, name, path), EXIT_NOT_FOUND;
     if (error)
         return report_error("validate", path, error);
     return activate ? load_activate(session, target, path, name) : EXIT_OK;

@@ -172,6 +172,7 @@ enum row_result source_next(struct source *source, struct row *row, struct row_p
 void source_close(struct source *source) {
     csv_reader_close(source->csv);
     json_reader_close(&source->json);
+    buffer_free(&source->header);
     input_close(&source->input);
 }
 
@@ -191,6 +192,9 @@ static bool header_columns(struct source *source, struct schema *schema) {
     for (size_t i = 0; i < row.field_count; i++)
         if (!schema_add_column(schema, keel_bytes_of(row.fields[i].data, row.fields[i].length), TYPE_TEXT))
             return report("%s: line %llu, the header: see above", source->input.name, (unsigned long long)source->input.row_line), false;
+    keel_bytes header = input_row(&source->input);
+    if (!buffer_append(&source->header, header.data, header.length))
+        return report("no memory"), false;
     input_row_done(&source->input);
     return true;
 }
@@ -249,10 +253,12 @@ static void narrow(const struct row *row, uint8_t *possible, bool *seen, size_t 
     }
 }
 
-static bool guess_types(const struct import_options *options, struct schema *schema) {
+static bool guess_types(const struct import_options *options, const struct source *source, struct schema *schema) {
     struct source sample;
     struct row row = {0};
     struct row_problem problem;
+    if (!source->input.regular) /* what is read from a pipe for the guess would be missing afterwards */
+        return report("--types auto reads the beginning twice, which %s does not allow: it is no file", source->input.name), false;
     uint8_t *possible = malloc(schema->column_count);
     bool *seen = calloc(schema->column_count, 1);
     bool fine = possible && seen && source_open(&sample, options);
@@ -278,11 +284,11 @@ static bool guess_types(const struct import_options *options, struct schema *sch
 
 /* ---- The schema ---- */
 
-static bool choose_types(const struct import_options *options, struct schema *schema) {
+static bool choose_types(const struct import_options *options, const struct source *source, struct schema *schema) {
     if (!options->types)
         return true;
     if (strcmp(options->types, "auto") == 0)
-        return guess_types(options, schema);
+        return guess_types(options, source, schema);
     if (!schema_set_types(schema, options->types))
         return false;
     for (size_t i = 0; schema->documents && i < schema->column_count; i++) {
@@ -316,7 +322,7 @@ bool import_schema_make(const struct import_options *options, struct source *sou
         fine = schema_set_columns(schema, options->columns, options->is_json ? TYPE_ANY : TYPE_TEXT);
     else if (!schema->open)
         fine = object_columns(source, schema);
-    fine = fine && choose_types(options, schema) && choose_key(options, schema);
+    fine = fine && choose_types(options, source, schema) && choose_key(options, schema);
     for (size_t i = 0; fine && i < options->index_count; i++)
         fine = schema_add_index(schema, options->indexes[i]);
     if (!fine)

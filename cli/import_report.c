@@ -64,7 +64,14 @@ void report_problem(struct report *report_, const struct row_problem *problem, k
         fwrite(row.data, 1, row.length, report_->rows);
         if (row.data[row.length - 1] != '\n')
             fputc('\n', report_->rows);
+        report_->unflushed = true;
     }
+}
+
+void report_flush(struct report *report_) {
+    if (report_->unflushed)
+        fflush(report_->rows);
+    report_->unflushed = false;
 }
 
 void report_summary(const struct report *report_) {

@@ -117,11 +117,11 @@ static int run_command(struct session *session, int argc, char **argv) {
     return command_run(session, argc, argv);
 }
 
-/* keel copy SRC DST and keel backup --verify FILE name all they need: no DB stands before them (unless one of that name is there). */
+/* keel copy SRC DST, keel serve DIR and keel backup --verify FILE name all they need: no DB stands before them (unless one of that name is there). */
 static bool needs_no_database(char **argv) {
     if (!argv[1] || access(argv[0], F_OK) == 0)
         return false;
-    return (strcmp(argv[0], "copy") == 0 && !command_find(argv[1])) || (strcmp(argv[0], "backup") == 0 && strcmp(argv[1], "--verify") == 0);
+    return ((strcmp(argv[0], "copy") == 0 || strcmp(argv[0], "serve") == 0) && !command_find(argv[1])) || (strcmp(argv[0], "backup") == 0 && strcmp(argv[1], "--verify") == 0);
 }
 
 static int run(struct session *session, int argc, char **argv) {

@@ -12,6 +12,7 @@ int command_restore(struct session *session, int argc, char **argv); /* cmd_rest
 int command_copy(struct session *session, int argc, char **argv);    /* cmd_copy.c */
 int command_check(struct session *session, int argc, char **argv);   /* cmd_check.c */
 int command_compact(struct session *session, int argc, char **argv); /* cmd_compact.c */
+int command_serve(struct session *session, int argc, char **argv);   /* cmd_serve.c */
 int command_bench(struct session *session, int argc, char **argv);   /* cmd_bench.c */
 
 /* Its row of the table, for usage_error. */

@@ -18,6 +18,7 @@
  */
 #define _GNU_SOURCE /* ppoll, sem_clockwait */
 #include "core.h"
+#include "util/error.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -32,6 +33,7 @@
 enum { TRANSACTION_CANCELLED = 1025, TRANSACTION_TIMED_OUT = 1031, OPERATION_CANCELLED = 1101, INTERRUPTS_BEFORE_EXIT = 3 };
 
 static volatile sig_atomic_t interrupts;
+static volatile sig_atomic_t terminal_changes;
 static sem_t wakeup;
 
 /* ---- Ctrl-C ---- */
@@ -51,24 +53,47 @@ void session_catch_interrupts(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
-/* The signal is let in only while ppoll sleeps, so that it cannot come between looking and sleeping. */
-static bool wait_descriptor(int descriptor, short events) {
-    sigset_t interrupt, before;
+static void on_terminal_change(int signal_number) {
+    (void)signal_number;
+    terminal_changes = 1;
+}
+
+void session_catch_terminal_changes(void) {
+    struct sigaction action = {.sa_handler = on_terminal_change, .sa_flags = SA_RESTART};
+    sigaction(SIGWINCH, &action, NULL);
+    sigaction(SIGCONT, &action, NULL);
+}
+
+bool session_terminal_changed(void) {
+    bool changed = terminal_changes;
+    terminal_changes = 0;
+    return changed;
+}
+
+/* The signals are let in only while ppoll sleeps, so that none can come between looking and sleeping. */
+static bool wait_descriptor(int descriptor, short events, bool is_prompt) {
+    sigset_t signals, before;
     struct pollfd poll = {.fd = descriptor, .events = events};
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    sigprocmask(SIG_BLOCK, &interrupt, &before);
-    int ready = session_interrupted() ? -1 : ppoll(&poll, 1, NULL, &before);
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGWINCH);
+    sigaddset(&signals, SIGCONT);
+    sigprocmask(SIG_BLOCK, &signals, &before);
+    int ready = interrupts || (is_prompt && terminal_changes) ? -1 : ppoll(&poll, 1, NULL, &before);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return ready > 0;
 }
 
 bool session_wait_input(int descriptor) {
-    return wait_descriptor(descriptor, POLLIN);
+    return wait_descriptor(descriptor, POLLIN, false);
 }
 
 bool session_wait_output(int descriptor) {
-    return wait_descriptor(descriptor, POLLOUT);
+    return wait_descriptor(descriptor, POLLOUT, false);
+}
+
+bool session_wait_prompt(int descriptor) {
+    return wait_descriptor(descriptor, POLLIN, true);
 }
 
 void session_forget_interrupt(void) {
@@ -232,8 +257,8 @@ static fdb_error_t run(struct session *session, keel_function function, void *co
         return error;
     for (;;) {
         error = attempt(transaction, function, context, commits);
-        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error))
-            break;
+        if (!error || !fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, error) || error == ERROR_OWNER_SILENT)
+            break; /* a person is told about a silent owner; programs go on trying */
         error = wait_destroy(fdb_transaction_on_error(transaction, error));
         if (!error)
             error = session_apply_options(session, transaction);

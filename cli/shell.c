@@ -16,7 +16,6 @@
 #include "core.h"
 
 #include <histedit.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -257,7 +256,6 @@ static void print_choices(const struct completions *completions) {
 
 static struct session *shell_session; /* for the editor's callbacks */
 static History *shell_history;
-static volatile sig_atomic_t window_changed;
 
 static char *prompt(EditLine *editor) {
     static char plain[] = "keel> ", in_transaction[] = "keel*> ";
@@ -265,9 +263,12 @@ static char *prompt(EditLine *editor) {
     return shell_session->current ? in_transaction : plain;
 }
 
-static void on_window_change(int signal_number) {
-    (void)signal_number;
-    window_changed = 1;
+/* After Ctrl-Z and fg the terminal has the modes of whoever used it in between. */
+static void restore_terminal(EditLine *editor) {
+    el_set(editor, EL_PREP_TERM, 0);
+    el_set(editor, EL_PREP_TERM, 1);
+    el_resize(editor);
+    el_set(editor, EL_REFRESH);
 }
 
 /*
@@ -278,12 +279,11 @@ static int read_character(EditLine *editor, wchar_t *character) {
     mbstate_t state = {0};
     for (;;) {
         char byte;
-        if (!session_wait_input(STDIN_FILENO)) {
+        if (!session_wait_prompt(STDIN_FILENO)) {
             if (session_interrupted())
                 return -1;
-            if (window_changed)
-                el_resize(editor);
-            window_changed = 0;
+            if (session_terminal_changed())
+                restore_terminal(editor);
             continue;
         }
         ssize_t got = read(STDIN_FILENO, &byte, 1);
@@ -341,7 +341,6 @@ static void remember_line(const char *line, const char *path) {
 
 static EditLine *start_editor(const char *history_file) {
     HistEvent event;
-    struct sigaction action = {.sa_handler = on_window_change};
     EditLine *editor = el_init("keel", stdin, stdout, stderr);
     shell_history = history_init();
     if (!editor || !shell_history) {
@@ -349,7 +348,7 @@ static EditLine *start_editor(const char *history_file) {
             el_end(editor);
         return NULL;
     }
-    sigaction(SIGWINCH, &action, NULL);
+    session_catch_terminal_changes();
     history(shell_history, &event, H_SETSIZE, HISTORY_LINES);
     history(shell_history, &event, H_SETUNIQUE, 1);
     if (*history_file)
@@ -369,7 +368,8 @@ static EditLine *start_editor(const char *history_file) {
 static void print_welcome(const struct session *session) {
     if (session->quiet)
         return;
-    printf("keel %s on %s. \"help\" lists the commands, Tab completes, Ctrl-D ends.\n", KEEL_COMMAND_VERSION, session->path ? session->path : "the default place");
+    const char *place = session->path ? session->path : "the default place";
+    printf("keel %s on %s. \"help\" lists the commands, Tab completes, Ctrl-D ends.\n", KEEL_COMMAND_VERSION, place);
 }
 
 int shell_run(struct session *session) {

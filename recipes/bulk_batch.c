@@ -337,6 +337,7 @@ static fdb_error_t step_reading(struct keel_bulk *bulk, struct bulk_batch *batch
         return error;
     if (!applied)
         return write_and_commit(bulk, batch);
+    batch->carried_rows = 0; /* it was not known which of the tries was committed, so neither is what that one brought along */
     batch->state = BATCH_DONE;
     return 0;
 }

@@ -178,7 +178,7 @@ static fdb_error_t take(FDBTransaction *tr, void *context) {
     if (error)
         return error;
     bulk->kept_count = 0;
-    bulk->has_largest = false;
+    bulk->has_largest = bulk->finished = false;
     memset(&bulk->done, 0, sizeof bulk->done);
     recipe_span_with(&key, &span);
     recipe_scan_open(&progress, tr, &span, 0, false, false);

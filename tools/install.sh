@@ -39,6 +39,7 @@ file 644 "$here"/include/foundationdb/*.h "$prefix/include/keel-fdb_c/foundation
 file 644 "$here/docs/keel.1" "$prefix/share/man/man1"
 directory "$prefix/share/bash-completion/completions"
 install -m 644 "$here/tools/keel.bash" "$root$prefix/share/bash-completion/completions/keel"
+file 644 "$here/tools/keel@.service" "$here/tools/keel@.socket" "$prefix/share/doc/keel/systemd"
 file 644 "$here"/README.md "$here"/CHANGELOG.md "$here"/LICENSE "$here"/docs/*.md "$prefix/share/doc/keel"
 file 644 "$here"/examples/*.c "$prefix/share/doc/keel/examples"
 

@@ -31,6 +31,7 @@
 #include "api/engines.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/api_version.h"
@@ -92,7 +93,7 @@ static void start_server(struct engine_entry *entry, struct database *database) 
         if (error)
             os_socket_close(&listener);
         else
-            error = remote_server_listen(entry->server, listener, true);
+            error = remote_server_listen(entry->server, listener, NULL);
     }
     if (error)
         log_line("%s: other processes cannot join: no socket could be made there", entry->real_path);
@@ -149,12 +150,16 @@ static fdb_error_t read_patience(int64_t *silence_us) {
     return 0;
 }
 
-static fdb_error_t join(struct engine_entry *entry) {
+/* With an address: to who serves there. Without: to the owner, to become it when that is gone. */
+static fdb_error_t join(struct engine_entry *entry, const struct engine_address *address) {
     struct remote_client_options options = {
-        .directory = entry->real_path,
+        .directory = address ? address->name : entry->real_path,
+        .host = address ? address->host : NULL,
+        .port = address ? address->port : NULL,
+        .secret = address ? address->secret : "",
         .api_version = api_version(),
         .silence_us = 5000000,
-        .take_over = take_over,
+        .take_over = address ? NULL : take_over,
         .context = entry,
     };
     fdb_error_t error = read_patience(&options.silence_us);
@@ -189,7 +194,7 @@ static fdb_error_t open_entry(const char *path, struct engine_entry **opened) {
     if (!error && !known)
         error = own(entry, &logged);
     if (error == ERROR_DATABASE_IN_USE)
-        error = join(entry);
+        error = join(entry, NULL);
     if (error || known) {
         memory_free(entry);
         if (!error)
@@ -229,6 +234,47 @@ fdb_error_t engines_open(const char *path, struct engine_entry **entry) {
     if (!error)
         count_handles(*entry);
     os_mutex_unlock(&lock);
+    return error;
+}
+
+static fdb_error_t open_address_entry(const struct engine_address *address, struct engine_entry **opened) {
+    struct engine_entry *entry = memory_allocate_zeroed(sizeof *entry);
+    if (!entry)
+        return ERROR_LARGE_ALLOC_FAILED;
+    snprintf(entry->real_path, sizeof entry->real_path, "keel:%s@%s:%s", address->secret, address->host, address->port); /* no path: those begin with / */
+    struct engine_entry *known = find(entry->real_path);
+    fdb_error_t error = known ? 0 : join(entry, address);
+    if (error || known) {
+        memory_free(entry);
+        *opened = known;
+        return error;
+    }
+    entry->next = entries;
+    entries = entry;
+    *opened = entry;
+    return 0;
+}
+
+fdb_error_t engines_open_address(const struct engine_address *address, struct engine_entry **entry) {
+    struct engine_entry *opened;
+    os_fork_on_child(forget_all);
+    os_mutex_lock(&lock);
+    fdb_error_t error = open_address_entry(address, &opened);
+    if (!error) {
+        opened->references++;
+        *entry = opened;
+    }
+    os_mutex_unlock(&lock);
+    return error;
+}
+
+fdb_error_t engines_listen(struct engine_entry *entry, struct os_socket listener, const char *secret) {
+    os_mutex_lock(&lock);
+    fdb_error_t error = entry->server ? remote_server_listen(entry->server, listener, secret) : ERROR_DATABASE_IN_USE;
+    bool taken = entry->server != NULL;
+    os_mutex_unlock(&lock);
+    if (!taken)
+        os_socket_close(&listener);
     return error;
 }
 

@@ -7,6 +7,7 @@
 #define KEEL_API_ENGINES_H
 
 #include "database/database.h"
+#include "os/socket.h"
 #include "remote/client.h"
 
 struct engine_entry;
@@ -17,6 +18,21 @@ struct engine_entry;
  * closed.
  */
 fdb_error_t engines_open(const char *path, struct engine_entry **entry);
+
+/*
+ * Joins a database that is served at an address (`keel serve`). Nothing is tried before it is used, and this process never becomes its
+ * owner. `name` stands for the address in messages.
+ */
+struct engine_address {
+    char name[320], host[256], port[8], secret[256];
+};
+fdb_error_t engines_open_address(const struct engine_address *address, struct engine_entry **entry);
+
+/*
+ * Serves the database at one more socket, which is taken over, also on failure: see remote_server_listen. DATABASE_IN_USE while another
+ * process has it.
+ */
+fdb_error_t engines_listen(struct engine_entry *entry, struct os_socket listener, const char *secret);
 
 /* The engine. NULL: another process has it, so far. Once it is there it stays until engines_close. */
 struct database *engines_database(struct engine_entry *entry);

@@ -29,6 +29,7 @@
 
 #include <ctype.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,23 +162,28 @@ bool place_is_connection_string(const char *text, size_t length) {
     }
 }
 
-static fdb_error_t check_cluster_file(const char *path) {
-    char text[8192];
-    size_t length;
-    fdb_error_t error = os_path_read(path, text, sizeof text, &length);
-    if (error)
-        return error == ERROR_FILE_NOT_FOUND ? ERROR_NO_CLUSTER_FILE_FOUND : error;
-    bool valid = place_is_connection_string(text, length);
-    return valid ? 0 : ERROR_CONNECTION_STRING_INVALID;
+/* keel:id@host:port, of a server of ours; the id is its secret. False: another cluster's. */
+static bool is_keel_address(const char *bare, struct engine_address *address) {
+    const char *at = strchr(bare, '@'), *colon = strrchr(bare, ':');
+    if (strncmp(bare, "keel:", 5) != 0 || !at || !colon || colon < at || strchr(at, ','))
+        return false;
+    const char *host = at + 1, *host_end = colon;
+    if (*host == '[' && host_end[-1] == ']') {
+        host++;
+        host_end--;
+    }
+    size_t secret_length = (size_t)(at - bare) - 5, host_length = (size_t)(host_end - host);
+    if (secret_length == 0 || secret_length >= sizeof address->secret || host_length >= sizeof address->host || strlen(colon + 1) >= sizeof address->port)
+        return false;
+    memset(address, 0, sizeof *address);
+    memcpy(address->secret, bare + 5, secret_length);
+    memcpy(address->host, host, host_length);
+    memcpy(address->port, colon + 1, strlen(colon + 1));
+    snprintf(address->name, sizeof address->name, "%s", at + 1);
+    return true;
 }
 
-/* ---- Opening ---- */
-
-/* Why a path that is no directory cannot be opened. */
-static fdb_error_t refuse(struct place *place, fdb_error_t error, const char *detail) {
-    log_line("cannot open %s: %s%s%s", place->path, error_text(error), *detail ? ": " : "", detail);
-    return error;
-}
+/* ---- Clusters ---- */
 
 static void replay_options(struct place *place, FDBDatabase *official) {
     for (struct place_option *option = place->options; option; option = option->next) {
@@ -188,32 +194,44 @@ static void replay_options(struct place *place, FDBDatabase *official) {
     }
 }
 
-static fdb_error_t check_connection(struct place *place) {
-    if (!place->is_connection)
-        return check_cluster_file(place->path);
-    return place_is_connection_string(place->path, strlen(place->path)) ? 0 : ERROR_CONNECTION_STRING_INVALID;
-}
-
-/* REQUIRES: the lock. Leaves the official database in the place; there never is a target. */
+/* Leaves the official library's database in the place. REQUIRES: the lock. */
 static fdb_error_t open_cluster(struct place *place) {
-    if (atomic_load(&place->official))
-        return 0;
     FDBDatabase *official;
-    fdb_error_t error = check_connection(place);
-    if (!error)
-        error = place->is_connection ? cluster_open_connection(place->path, &official)
-                                     : cluster_open_file(place->path, &official);
+    fdb_error_t error = place->is_connection ? cluster_open_connection(place->path, &official)
+                                             : cluster_open_file(place->path, &official);
     if (error)
-        return refuse(place, error, "");
+        return error;
     replay_options(place, official);
     atomic_store(&place->official, official);
     return 0;
 }
 
-/* What a transaction that was made here says of a cluster. REQUIRES: the lock. */
-static fdb_error_t refuse_cluster(struct place *place) {
-    fdb_error_t error = open_cluster(place);
-    return error ? error : ERROR_CLUSTER_LIBRARY_MISSING;
+/* Opens what a connection string leads to: an entry for a server of ours, else a cluster. REQUIRES: the lock. */
+static fdb_error_t open_connection(struct place *place, const char *text, size_t length) {
+    char bare[8192];
+    struct engine_address address;
+    if (!place_is_connection_string(text, length) || !strip(text, length, bare, sizeof bare))
+        return ERROR_CONNECTION_STRING_INVALID;
+    if (is_keel_address(bare, &address))
+        return engines_open_address(&address, &place->entry);
+    return open_cluster(place);
+}
+
+static fdb_error_t open_cluster_file(struct place *place) {
+    char text[8192];
+    size_t length;
+    fdb_error_t error = os_path_read(place->path, text, sizeof text, &length);
+    if (error)
+        return error == ERROR_FILE_NOT_FOUND ? ERROR_NO_CLUSTER_FILE_FOUND : error;
+    return open_connection(place, text, length);
+}
+
+/* ---- Opening ---- */
+
+/* Why a path that is no directory cannot be opened. */
+static fdb_error_t refuse(struct place *place, fdb_error_t error, const char *detail) {
+    log_line("cannot open %s: %s%s%s", place->path, error_text(error), *detail ? ": " : "", detail);
+    return error;
 }
 
 /* Opens what is at the path, if that can be a database of ours. */
@@ -224,23 +242,30 @@ static fdb_error_t open_directory(struct place *place) {
         return refuse(place, error, os_last_error());
     if (kind == OS_PATH_MISSING && ends_in_cluster(place->path))
         return refuse(place, ERROR_NO_CLUSTER_FILE_FOUND, "");
-    if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER)
-        return refuse_cluster(place);
+    if (kind == OS_PATH_FILE || kind == OS_PATH_OTHER) {
+        error = open_cluster_file(place);
+        return error ? refuse(place, error, "") : 0;
+    }
     return engines_open(place->path, &place->entry);
 }
 
+/* Opens whatever it is: an entry or a cluster is there then. REQUIRES: the lock; neither is. */
+static fdb_error_t open_entry(struct place *place) {
+    return place->is_connection ? open_connection(place, place->path, strlen(place->path)) : open_directory(place);
+}
+
+/* What a transaction that was made here needs, which one on a cluster was only while there was no library. */
 static fdb_error_t open_now(struct place *place, struct database **target) {
     if (place->failure)
         return place->failure;
-    if (place->is_connection)
-        return refuse_cluster(place);
     if (place->in_memory)
         return engines_open_memory(target);
-    if (!place->entry) {
-        fdb_error_t error = open_directory(place);
-        if (error)
-            return error;
-    }
+    bool is_open = place->entry || atomic_load(&place->official);
+    fdb_error_t error = is_open ? 0 : open_entry(place);
+    if (error)
+        return error;
+    if (!place->entry)
+        return ERROR_CLUSTER_LIBRARY_MISSING;
     *target = engines_database(place->entry);
     return *target ? 0 : ERROR_DATABASE_IN_USE;
 }
@@ -299,15 +324,13 @@ bool place_is_elsewhere(struct database *database, struct place_elsewhere *elsew
     return elsewhere->joined || elsewhere->official;
 }
 
-/* ---- Clusters ---- */
-
-/* Whether the place is a cluster, or says that it will be; without opening anything. */
-static fdb_error_t look(struct place *place, bool *is_cluster) {
+/* Whether the place is a file or a connection string, which may lead to a cluster; without opening anything. */
+static fdb_error_t look(struct place *place, bool *may_be) {
     enum os_path_kind kind = OS_PATH_FILE;
     fdb_error_t error = place->is_connection ? 0 : os_path_kind(place->path, &kind);
     if (!error && kind == OS_PATH_MISSING && ends_in_cluster(place->path))
         error = ERROR_NO_CLUSTER_FILE_FOUND;
-    *is_cluster = kind == OS_PATH_FILE || kind == OS_PATH_OTHER;
+    *may_be = kind == OS_PATH_FILE || kind == OS_PATH_OTHER;
     return error;
 }
 
@@ -318,12 +341,13 @@ fdb_error_t place_official(struct database *database, FDBDatabase **official) {
         return 0;
     if (place->failure)
         return place->failure;
-    bool is_cluster;
-    fdb_error_t error = look(place, &is_cluster);
-    if (error || !is_cluster)
+    bool may_be;
+    fdb_error_t error = look(place, &may_be);
+    if (error || !may_be)
         return error;
     os_mutex_lock(&place->lock);
-    error = open_cluster(place);
+    if (!place->entry && !atomic_load(&place->official))
+        error = open_entry(place);
     os_mutex_unlock(&place->lock);
     *official = atomic_load(&place->official);
     return error;

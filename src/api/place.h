@@ -30,14 +30,15 @@ fdb_error_t place_choose(const char *path, char chosen[OS_PATH_BYTES_MAX]);
  *     a directory, or a missing path         a database there; errors of engine_open, and DATABASE_IN_USE
  *                                            where another process has it, see place_is_elsewhere
  *     a missing path ending in .cluster      NO_CLUSTER_FILE_FOUND
- *     a file that holds a connection string  a cluster, see place_official; errors of cluster_open_file
+ *     a file that holds a connection string  keel:…, the database that is served there; else a cluster, see
+ *                                            place_official; errors of cluster_open_file
  *     any other file                         CONNECTION_STRING_INVALID
  *
  * The caller closes it by database_close. NULL when memory is out.
  */
 struct database *place_create(const char *path);
 
-/* Likewise, the cluster of a connection string: CONNECTION_STRING_INVALID, errors of cluster_open_connection. */
+/* The like for the text of a connection string. */
 struct database *place_create_connection(const char *connection_string);
 
 /* A database all of whose operations fail with `error`. NULL when memory is out. */

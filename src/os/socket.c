@@ -22,6 +22,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,6 +120,111 @@ fdb_error_t os_socket_connect_in(const char *directory, const char *name, struct
         (void)close(descriptor);
     return nobody ? ERROR_FILE_NOT_FOUND : ERROR_IO_ERROR;
 }
+
+/* ---- TCP ---- */
+
+static struct addrinfo *look_up(const char *host, const char *port, bool listens) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | (listens ? AI_PASSIVE : 0)};
+    struct addrinfo *found = NULL;
+    return getaddrinfo(strcmp(host, "*") == 0 ? NULL : host, port, &hints, &found) == 0 ? found : NULL;
+}
+
+/* Small messages leave at once. */
+static void send_at_once(int descriptor) {
+    int one = 1;
+    (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+fdb_error_t os_socket_listen_tcp(const char *host, const char *port, struct os_socket *listener) {
+    struct addrinfo *addresses = look_up(host, port, true);
+    int descriptor = -1, one = 1;
+    for (struct addrinfo *address = addresses; address && descriptor < 0; address = address->ai_next) {
+        descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (descriptor < 0)
+            continue;
+        (void)setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+        if (bind(descriptor, address->ai_addr, address->ai_addrlen) != 0 || listen(descriptor, BACKLOG) != 0) {
+            (void)close(descriptor);
+            descriptor = -1;
+        }
+    }
+    if (addresses)
+        freeaddrinfo(addresses);
+    return guard(descriptor, &listener->descriptor);
+}
+
+/* True: connected. False: errno says why not. */
+static bool connect_within(int descriptor, const struct addrinfo *address, int64_t wait_us) {
+    if (connect(descriptor, address->ai_addr, address->ai_addrlen) == 0)
+        return true;
+    if (errno != EINPROGRESS)
+        return false;
+    struct pollfd item = {descriptor, POLLOUT, 0};
+    int failure = ETIMEDOUT;
+    socklen_t length = sizeof failure;
+    if (poll(&item, 1, (int)(wait_us / 1000)) == 1)
+        (void)getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &failure, &length);
+    errno = failure;
+    return failure == 0;
+}
+
+fdb_error_t os_socket_connect_tcp(const char *host, const char *port, int64_t wait_us, struct os_socket *connected) {
+    struct addrinfo *addresses = look_up(host, port, false);
+    fdb_error_t error = ERROR_IO_ERROR;
+    for (struct addrinfo *address = addresses; address && error; address = address->ai_next) {
+        int descriptor = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (descriptor < 0)
+            continue;
+        if (connect_within(descriptor, address, wait_us)) {
+            (void)fcntl(descriptor, F_SETFL, 0);
+            send_at_once(descriptor);
+            error = guard(descriptor, &connected->descriptor);
+        } else {
+            error = errno == ECONNREFUSED ? ERROR_FILE_NOT_FOUND : ERROR_IO_ERROR;
+            (void)close(descriptor);
+        }
+    }
+    if (addresses)
+        freeaddrinfo(addresses);
+    return error;
+}
+
+static bool own_address(const struct os_socket *socket, struct sockaddr_storage *address) {
+    socklen_t length = sizeof *address;
+    return getsockname(socket->descriptor, (struct sockaddr *)address, &length) == 0;
+}
+
+int os_socket_port(const struct os_socket *socket) {
+    struct sockaddr_storage address;
+    if (!own_address(socket, &address))
+        return 0;
+    if (address.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return address.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&address)->sin6_port) : 0;
+}
+
+bool os_socket_is_loopback(const struct os_socket *listener) {
+    struct sockaddr_storage address;
+    if (!own_address(listener, &address))
+        return false;
+    if (address.ss_family == AF_INET)
+        return ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr) >> 24 == 127;
+    if (address.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&address)->sin6_addr);
+    return address.ss_family == AF_UNIX;
+}
+
+fdb_error_t os_socket_adopt_listener(int descriptor, struct os_socket *listener) {
+    int listening = 0;
+    socklen_t length = sizeof listening;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0 || !listening)
+        return ERROR_IO_ERROR;
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(descriptor, F_SETFL, O_NONBLOCK);
+    return guard(descriptor, &listener->descriptor);
+}
+
+/* ---- Connections ---- */
 
 fdb_error_t os_socket_accept(struct os_socket *listener, struct os_socket *accepted_socket, bool *accepted) {
     int descriptor = accept4(listener->descriptor, NULL, NULL, SOCK_CLOEXEC);

@@ -26,6 +26,19 @@ fdb_error_t os_socket_listen_in(const char *directory, const char *name, struct 
 void os_socket_remove_in(const char *directory, const char *name); /* what a listener leaves there; nothing if it is gone */
 fdb_error_t os_socket_connect_in(const char *directory, const char *name, struct os_socket *socket);
 
+/*
+ * TCP. `host` is a name or a number, "*" every interface of this machine; `port` a number, where listening on 0 lets the
+ * system choose: os_socket_port tells. Connecting gives up after `wait_us`: FILE_NOT_FOUND where nobody listens (now), IO_ERROR
+ * otherwise.
+ */
+fdb_error_t os_socket_listen_tcp(const char *host, const char *port, struct os_socket *listener);
+fdb_error_t os_socket_connect_tcp(const char *host, const char *port, int64_t wait_us, struct os_socket *socket);
+int os_socket_port(const struct os_socket *socket);
+bool os_socket_is_loopback(const struct os_socket *listener); /* nobody outside this machine can reach it */
+
+/* Takes over a descriptor that somebody else has made a listening socket of, such as the service manager. */
+fdb_error_t os_socket_adopt_listener(int descriptor, struct os_socket *listener);
+
 /* Takes a waiting connection; *accepted is false if there is none (any more). IO_ERROR: out of descriptors, for example. */
 fdb_error_t os_socket_accept(struct os_socket *listener, struct os_socket *socket, bool *accepted);
 

@@ -47,6 +47,8 @@ enum {
     RETRY_FIRST_US = 1000,  /* between attempts to connect, doubling */
     RETRY_MOST_US = 16000,
     REFUSED_RETRY_US = 200000,
+    CONNECT_US = 2000000,   /* for a machine that does not even refuse */
+    ADDRESS_BYTES_MAX = 1024, /* host, port and secret with their ends */
 };
 
 void client_kick(struct remote_client *client) {
@@ -145,7 +147,7 @@ void client_lose(struct remote_client *client, fdb_error_t failing) {
 static void log_silence(struct remote_client *client, int64_t silent_us) {
     log_line("%s: the process that owns the database, %d, has not answered for %.1f s; what waits for it fails with error %d until "
              "it does. If it is stopped, continue it (kill -CONT %d) or end it: another process will take over",
-             client->directory, client->owner_process, (double)silent_us / 1e6, ERROR_OWNER_SILENT, client->owner_process);
+             client->options.directory, client->owner_process, (double)silent_us / 1e6, ERROR_OWNER_SILENT, client->owner_process);
 }
 
 /* ---- Receiving ---- */
@@ -240,7 +242,7 @@ void client_receive(struct remote_client *client, bool wait, int64_t deadline_us
         os_mutex_unlock(&client->lock);
         good = take_frames(client);
         if (!good)
-            log_line("%s: the owner, process %d, sent something that makes no sense", client->directory,
+            log_line("%s: the owner, process %d, sent something that makes no sense", client->options.directory,
                      client->owner_process);
     }
     if (got && good)
@@ -282,13 +284,15 @@ static void set_owner(struct remote_client *client, int process) {
 
 static bool say_hello(struct remote_client *client, struct os_socket *socket) {
     struct protocol_buffer hello = {0};
-    uint8_t *to = protocol_reserve(&hello, 21);
+    struct bytes secret = bytes_make(client->options.secret, strlen(client->options.secret));
+    uint8_t *to = protocol_reserve(&hello, 25 + secret.length);
     size_t sent = 0;
     if (!to)
         return false;
     to = protocol_u32(protocol_u8(to, ASK_HELLO), PROTOCOL_MAGIC);
     to = protocol_u32(protocol_u32(to, PROTOCOL_VERSION), PROTOCOL_VERSION);
-    protocol_u32(protocol_u32(to, (uint32_t)client->options.api_version), (uint32_t)os_process());
+    to = protocol_u32(protocol_u32(to, (uint32_t)client->options.api_version), (uint32_t)os_process());
+    protocol_bytes(to, secret);
     protocol_close_frame(&hello);
     bool said = os_socket_send(socket, hello.data, hello.length, &sent) == 0 && sent == hello.length;
     protocol_free(&hello);
@@ -303,7 +307,7 @@ static enum welcome read_welcome(struct remote_client *client, struct protocol_r
     if (type == ANSWER_REFUSED) {
         fdb_error_t error = protocol_get_i32(reader);
         struct bytes text = protocol_get_bytes(reader, 1000);
-        log_line("%s: the owner, process %d, refuses this process: %.*s", client->directory, client->owner_process,
+        log_line("%s: the owner, process %d, refuses this process: %.*s", client->options.directory, client->owner_process,
                  (int)text.length, (const char *)text.data);
         *refusal = error && !reader->bad ? error : ERROR_DATABASE_IN_USE;
         return WELCOME_NO;
@@ -407,6 +411,13 @@ static int64_t spread(int64_t wait_us) {
     return wait_us / 2 + (int64_t)(random % (uint32_t)wait_us);
 }
 
+static bool reach_owner(struct remote_client *client, struct os_socket *socket) {
+    const struct remote_client_options *options = &client->options;
+    if (options->host)
+        return os_socket_connect_tcp(options->host, options->port, CONNECT_US, socket) == 0;
+    return os_socket_connect_in(options->directory, REMOTE_SOCKET_NAME, socket) == 0;
+}
+
 static void connect_step(struct remote_client *client, int64_t *retry_us) {
     if (is_dormant(client)) {
         doze(client, -1);
@@ -417,9 +428,9 @@ static void connect_step(struct remote_client *client, int64_t *retry_us) {
         doze(client, RETRY_FIRST_US);
         return;
     }
-    if (!client->owned)
+    if (!client->owned && client->options.take_over)
         client->owned = client->options.take_over(client->options.context);
-    if (os_socket_connect_in(client->directory, REMOTE_SOCKET_NAME, &socket) == 0 && greet(client, socket)) {
+    if (reach_owner(client, &socket) && greet(client, socket)) {
         *retry_us = RETRY_FIRST_US;
         return;
     }
@@ -514,14 +525,25 @@ static void free_client(struct remote_client *client) {
     memory_free(client);
 }
 
+static const char *keep_text(char **to, const char *text) {
+    size_t length = strlen(text) + 1;
+    char *kept = memcpy(*to, text, length);
+    *to += length;
+    return kept;
+}
+
 fdb_error_t remote_client_create(const struct remote_client_options *options, struct remote_client **created) {
-    size_t length = strlen(options->directory) + 1;
-    struct remote_client *client = memory_allocate_zeroed(sizeof *client + length);
+    struct remote_client *client = memory_allocate_zeroed(sizeof *client + strlen(options->directory) + 1 + ADDRESS_BYTES_MAX);
     if (!client)
         return ERROR_LARGE_ALLOC_FAILED;
-    memcpy(client->directory, options->directory, length);
+    char *text = client->texts;
     client->options = *options;
-    client->options.directory = client->directory;
+    client->options.directory = keep_text(&text, options->directory);
+    client->options.secret = keep_text(&text, options->secret);
+    if (options->host) {
+        client->options.host = keep_text(&text, options->host);
+        client->options.port = keep_text(&text, options->port);
+    }
     client->epoch = 1;
     client->socket.descriptor = client->event.descriptor = -1;
     client->down_since_us = os_clock_us();

@@ -14,19 +14,21 @@
 struct remote_client;
 
 struct remote_client_options {
-    const char *directory;   /* of the database */
+    const char *directory;   /* of the database; of one that is served at an address, its name in messages */
+    const char *host, *port; /* where it is served; NULL: by its owner, in the directory */
+    const char *secret;      /* what the server asks for, "" if nothing */
     int api_version;
     int64_t silence_us;      /* an owner that says nothing for so long, though asked, is taken for stopped */
 
     /*
      * Called by the client's thread when nobody answers: tries to become the owner. True: this process
-     * owns the database now, and serves it. Must give up soon after `stopping` says so.
+     * owns the database now, and serves it. Must give up soon after `stopping` says so. NULL: never.
      */
     bool (*take_over)(void *context);
     void *context;
 };
 
-/* Makes a client, which begins to look for the owner. PLATFORM_ERROR, LARGE_ALLOC_FAILED, IO_ERROR. */
+/* Makes a client, which begins to look for the owner. All strings are copied. PLATFORM_ERROR, LARGE_ALLOC_FAILED, IO_ERROR. */
 fdb_error_t remote_client_create(const struct remote_client_options *options, struct remote_client **client);
 
 /* REQUIRES: no database and no twin is left. Not inside `take_over`. */

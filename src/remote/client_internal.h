@@ -76,7 +76,7 @@ struct remote_client {
     uint8_t *input;
     size_t input_length, input_capacity;
 
-    char directory[];
+    char texts[]; /* of the options */
 };
 
 /* --- client.c --- */

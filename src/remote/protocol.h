@@ -27,11 +27,12 @@ enum {
     PROTOCOL_TRANSACTIONS_MAX = 65536,   /* of a connection at a time: ids are below */
     PROTOCOL_REQUESTS_MAX = 1048576,
     PROTOCOL_DATABASES_MAX = 65536,
+    PROTOCOL_SECRET_BYTES_MAX = 255,
 };
 
 /* To the owner. `transaction`, `request` and `database` are numbers the client chose. */
 enum protocol_question {
-    ASK_HELLO = 1,         /* u32 magic, u32 lowest and u32 highest protocol version, u32 API version, u32 process id */
+    ASK_HELLO = 1,         /* u32 magic, u32 lowest and u32 highest protocol version, u32 API version, u32 process id, bytes secret */
     ASK_PING,              /* nothing: answered by ANSWER_PONG */
     ASK_CANCEL,            /* u32 request: a watch that nobody waits for any more; it is still answered */
     ASK_DATABASE,          /* u32 database, bytes path, bytes connection string: what its transactions take defaults from */

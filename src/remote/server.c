@@ -31,6 +31,8 @@
  */
 #include "remote/server_internal.h"
 
+#include <assert.h>
+
 #include "os/clock.h"
 #include "os/log_line.h"
 #include "util/memory.h"
@@ -272,12 +274,12 @@ static void resume(struct session *session) {
 static bool may_enter(struct listener *listener, struct os_socket *socket, int *process) {
     uint32_t user;
     *process = 0;
-    if (!listener->same_user_only)
-        return true;
+    if (*listener->secret)
+        return true; /* it has to say it: see hello */
     return os_socket_peer(socket, &user, process) == 0 && (user == os_user() || user == 0);
 }
 
-static void open_session(struct remote_server *server, struct os_socket socket, int process) {
+static void open_session(struct remote_server *server, const struct listener *listener, struct os_socket socket, int process) {
     struct session *session = memory_allocate_zeroed(sizeof *session);
     if (!session || os_poller_add(&server->poller, socket.descriptor, OS_READABLE, session)) {
         memory_free(session);
@@ -286,6 +288,7 @@ static void open_session(struct remote_server *server, struct os_socket socket, 
     }
     session->subject.kind = SUBJECT_SESSION;
     session->server = server;
+    session->listener = listener;
     session->socket = socket;
     session->waits_for = OS_READABLE;
     session->process = process;
@@ -317,7 +320,7 @@ static void accept_all(struct remote_server *server, struct listener *listener) 
             log_line("a connection was refused: there are %d already", CONNECTIONS_MAX);
             os_socket_close(&socket);
         } else {
-            open_session(server, socket, process);
+            open_session(server, listener, socket, process);
         }
     }
 }
@@ -465,12 +468,15 @@ fdb_error_t remote_server_start(struct database *database, struct remote_server 
     return 0;
 }
 
-fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket socket, bool same_user_only) {
+fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket socket, const char *secret) {
     fdb_error_t error = ERROR_LARGE_ALLOC_FAILED;
+    assert(!secret || (*secret && strlen(secret) <= PROTOCOL_SECRET_BYTES_MAX));
     os_mutex_lock(&server->lock);
     if (server->listener_count < LISTENERS_MAX) {
         struct listener *listener = &server->listeners[server->listener_count];
-        *listener = (struct listener){{SUBJECT_LISTENER}, socket, same_user_only};
+        *listener = (struct listener){.subject = {SUBJECT_LISTENER}, .socket = socket};
+        if (secret)
+            memcpy(listener->secret, secret, strlen(secret));
         error = os_poller_add(&server->poller, socket.descriptor, OS_READABLE, listener);
         server->listener_count += error == 0;
     }

@@ -21,11 +21,11 @@ struct remote_server;
 fdb_error_t remote_server_start(struct database *database, struct remote_server **server);
 
 /*
- * Accepts connections from this socket too, whatever it is; takes it over, also on failure. With
- * `same_user_only`, which needs a socket of the file system, only the user of this process and root
- * get in. Any thread; at most a few sockets (LARGE_ALLOC_FAILED).
+ * Accepts connections from this socket too, whatever it is; takes it over, also on failure. Without a
+ * `secret`, which needs a socket of the file system, only the user of this process and root get in; with
+ * one, whoever knows it: 1 to 255 bytes, copied. Any thread; at most a few sockets (LARGE_ALLOC_FAILED).
  */
-fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket listener, bool same_user_only);
+fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket listener, const char *secret);
 
 /* What a person may want to know. Any thread. */
 struct remote_server_status {

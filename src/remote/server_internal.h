@@ -29,7 +29,7 @@ struct subject {
 struct listener {
     struct subject subject;
     struct os_socket socket;
-    bool same_user_only;
+    char secret[PROTOCOL_SECRET_BYTES_MAX + 1]; /* empty: the user decides who gets in */
 };
 
 /* A transaction of a client; `transaction` NULL: the number is free. */
@@ -59,6 +59,7 @@ struct late {
 struct session {
     struct subject subject;
     struct remote_server *server;
+    const struct listener *listener; /* where it came in */
     struct os_socket socket;
     bool greeted;      /* hello was said and answered */
     bool ending;       /* to be closed when the events at hand are worked off */

@@ -117,9 +117,20 @@ static void refuse(struct session *session, fdb_error_t error, const char *why) 
     session_violation(session, why);
 }
 
+/* In a time that does not tell how much of it was right. */
+static bool knows_secret(const struct session *session, struct bytes said) {
+    const char *secret = session->listener->secret;
+    size_t length = strlen(secret);
+    unsigned different = said.length != length;
+    for (size_t i = 0; i < length; i++)
+        different |= (unsigned)(uint8_t)secret[i] ^ (i < said.length ? said.data[i] : 0u);
+    return length == 0 || different == 0;
+}
+
 static void hello(struct session *session, struct protocol_reader *reader) {
     uint32_t magic = protocol_get_u32(reader), lowest = protocol_get_u32(reader), highest = protocol_get_u32(reader);
     uint32_t api_version = protocol_get_u32(reader), process = protocol_get_u32(reader);
+    struct bytes secret = protocol_get_bytes(reader, PROTOCOL_SECRET_BYTES_MAX);
     if (reader->bad || magic != PROTOCOL_MAGIC || session->greeted) {
         session_violation(session, "its greeting makes no sense");
         return;
@@ -128,6 +139,10 @@ static void hello(struct session *session, struct protocol_reader *reader) {
         session->process = (int)process;
     if (lowest > PROTOCOL_VERSION || highest < PROTOCOL_VERSION) {
         refuse(session, ERROR_DATABASE_IN_USE, "it speaks another version of the protocol");
+        return;
+    }
+    if (!knows_secret(session, secret)) {
+        refuse(session, ERROR_PERMISSION_DENIED, "it does not know the secret of this server");
         return;
     }
     if (api_version < 510 || api_version > 10000) {

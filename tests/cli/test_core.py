@@ -247,6 +247,15 @@ def test_getrange_all_in_bounded_batches(keel):
     assert keel.ok("getrange", "--limit", "1001").count("\n") == 1001
 
 
+def test_getrange_all_outlives_its_transaction(keel):
+    """A reader that is slower than five seconds gets every row once; inside begin it is told."""
+    keel.script("".join(f"begin\n{''.join(f'set k{i:05} {i:0150}' + chr(10) for i in range(at, at + 1000))}commit\n" for at in range(0, 6000, 1000)))
+    result = keel.shell("keel test.db getrange --all | (sleep 6; cat)")
+    assert result.out.splitlines() == [f"k{i:05} is {i:0150}" for i in range(6000)] and result.err == "", result.err
+    result = keel.shell("(echo begin; echo getrange --all) | keel test.db | (sleep 6; cat) > /dev/null; exit ${PIPESTATUS[1]}", code=1)
+    assert "(1007)" in result.err and "reset" in result.err, result.err
+
+
 def test_more(keel):
     fill(keel, 10)
     out = keel.script("getrange --limit 4\nmore\nmore\n", options=("--quiet",))

@@ -10,6 +10,7 @@ import os
 import random
 import re
 import signal
+import stat
 import subprocess
 import time
 
@@ -47,6 +48,24 @@ def test_csv_in_and_out(keel):
     assert keel.ok("export", "/app/users", "out.tsv") == "2 rows of /app/users are in out.tsv\n"
     assert open(keel.path("out.tsv")).read() == FIRST.replace(",", "\t")
     assert not os.path.exists(keel.path("out.tsv.part"))
+
+
+def test_export_destinations(keel):
+    """a device or a pipe is written to and not replaced; a link stays a link"""
+    keel.write("u.csv", FIRST)
+    keel.ok("import", "u.csv", "--into", "/u")
+    os.mkfifo(keel.path("pipe"))
+    reader = subprocess.Popen(["cat", keel.path("pipe")], stdout=subprocess.PIPE)
+    keel.ok("export", "/u", "pipe", "--format", "csv")
+    assert reader.communicate()[0].decode() == FIRST
+    assert stat.S_ISFIFO(os.stat(keel.path("pipe")).st_mode)
+    keel.ok("export", "/u", "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert "No space left" in keel.fails(1, "export", "/u", "/dev/full")
+    keel.write("real.csv", "old")
+    os.symlink("real.csv", keel.path("link.csv"))
+    keel.ok("export", "/u", "link.csv")
+    assert os.path.islink(keel.path("link.csv")) and open(keel.path("real.csv")).read() == FIRST
 
 
 def test_csv_syntax(keel):
@@ -149,6 +168,15 @@ def test_types_auto(keel):
     line = json.loads(keel.ok("export", "/g", "--format", "jsonl").splitlines()[0])
     assert line == {"id": 1, "n": -5, "f": 1.5, "b": True, "zip": "0123", "mixed": "1", "none": None}
     assert "standard input" in keel.fails(2, "import", "-", "--format", "csv", "--into", "/g", "--types", "auto", input="id\n")
+
+
+def test_types_auto_needs_a_file(keel):
+    """what a guess reads from a pipe would be missing from the import"""
+    os.mkfifo(keel.path("pipe.csv"))
+    writer = subprocess.Popen(["sh", "-c", "printf 'id,n\\n1,2\\n' > " + keel.path("pipe.csv")])
+    error = keel.fails(1, "import", "pipe.csv", "--into", "/x", "--types", "auto")
+    writer.wait()
+    assert "--types auto reads the beginning twice" in error, error
 
 
 def test_json_documents(keel):
@@ -322,12 +350,38 @@ def test_damaged_dry_run(keel):
     assert keel.ok("getrange", "--all") == before
 
 
+def test_errors_file(keel):
+    """the file of refused rows is never the input; it has the header from a pipe too, and a kill takes no row out of it"""
+    keel.write("x.csv", "id,n\n1,2\n2,x\n3,4\n")
+    os.link(keel.path("x.csv"), keel.path("same.csv"))
+    for name in ("x.csv", "./x.csv", "same.csv"):
+        error = keel.fails(1, "import", "x.csv", "--into", "/x", "--types", "n:int", "--on-error", "skip", "--errors-to", name)
+        assert "this is the file that is imported" in error, error
+    assert open(keel.path("x.csv")).read() == "id,n\n1,2\n2,x\n3,4\n"
+    process = start(keel, "-", "--format", "csv", "--into", "/x", "--types", "n:int", "--on-error", "skip", "--errors-to", "bad.csv", stdin=subprocess.PIPE)
+    process.stdin.write(b"id,n\n1,2\n2,x\n3,4\n")
+    process.stdin.flush()
+    while not os.path.exists(keel.path("bad.csv")) or open(keel.path("bad.csv")).read() != "id,n\n2,x\n":
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+
+
 def test_error_lines(keel):
     keel.write("x.csv", "id,n\n" + "".join(f"{i},x\n" for i in range(50)))
     error = keel.fails(1, "import", "x.csv", "--into", "/x", "--types", "n:int", "--on-error", "skip", "--error-lines", "3")
     assert error.count("not an integer") == 3 and "50 rows were refused" in error and "all rows were refused" in error
     assert keel.json("loads", "--into", "/x")[0]["state"] == "validated"  # nothing readers see
     assert "no active load" in keel.fails(3, "export", "/x")
+
+
+def test_dry_run_row_too_large(keel):
+    keel.write("d.jsonl", json.dumps({"id": 1, "m": ["v" * 90000] * 40}) + "\n" + json.dumps({"id": 2, "m": ["v" * 90000] * 50}) + "\n")
+    for extra in (["--dry-run"], ["--on-error", "skip"]):
+        result = keel.run("import", "d.jsonl", "--key", "id", "--into", "/d", *extra)
+        assert "line 2, column m: the document is larger" in result.err and "line 1" not in result.err, result
+        assert result.out.startswith("1 rows of d.jsonl"), result
 
 
 def test_stop_mend_resume(keel):
@@ -448,6 +502,8 @@ def test_loads(keel):
     assert keel.ok("loads", "--into", "/u", "--cleanup") == "1 loads of /u were removed\n"
     assert keel.ok("export", "/u") == FIRST
     keel.fails(3, "loads", "--into", "/missing")
+    for option in ("--activate", "--abandon"):
+        assert "/u has no load nope" in keel.fails(3, "loads", "--into", "/u", option, "nope")
     keel.fails(2, "loads", "--into", "/u", "--older-than", "1h")
 
 
@@ -538,6 +594,37 @@ def test_interrupt_and_resume(keel):
     whole = keel.path("whole.db")
     assert keel.command(whole, "import", "big.csv", *OPTIONS).code == 0
     assert raw(keel, "/x", "x") == raw(keel, "/x", "x", whole)
+
+
+def test_interrupt_while_waiting(keel):
+    """Ctrl-C ends an import that waits for a pipe, and leaves a load to resume"""
+    for text, code in ((b"", None), (b"id,n\n1,2\n2,3\n", "2 rows are prepared")):
+        process = start(keel, "-", "--format", "csv", "--into", "/p", "--name", "p", stdin=subprocess.PIPE)
+        process.stdin.write(text)
+        process.stdin.flush()
+        while text and (not os.path.exists(keel.db) or '"preparing"' not in keel.run("--json", "loads", "--into", "/p").out):
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)  # the pipe stays open
+        error = process.stderr.read().decode()
+        assert process.returncode == 130 and (not code or code in error), (process.returncode, error)
+        process.stdin.close()
+    done = keel.ok("import", "-", "--format", "csv", "--into", "/p", "--name", "p", "--resume", input="id,n\n1,2\n2,3\n3,4\n")
+    assert done.startswith("3 rows"), done
+
+
+def test_taken_over(keel):
+    """an import whose load another one resumes says so, and does not ask to take it back"""
+    first = start(keel, "-", "--format", "csv", "--into", "/t", "--name", "t", stdin=subprocess.PIPE)
+    first.stdin.write(b"id,n\n1,2\n")
+    first.stdin.flush()
+    while not os.path.exists(keel.db) or '"preparing"' not in keel.run("--json", "loads", "--into", "/t").out:
+        time.sleep(0.02)
+    keel.ok("import", "-", "--format", "csv", "--into", "/t", "--name", "t", "--resume", input="id,n\n5,6\n")
+    error = first.communicate(b"2,3\n")[1].decode()
+    assert first.returncode == 1 and "taken over by another import" in error and "--resume" not in error, error
+    assert keel.ok("export", "/t") == "id,n\n5,6\n"
 
 
 def test_changed_file_refused(keel):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The shell, driven through a pseudo-terminal."""
 import os
+import signal
+import termios
 
 from terminal import CONTROL_C, CONTROL_D, IN_TRANSACTION, PROMPT, TAB, UP, Terminal
 
@@ -237,3 +239,33 @@ def test_background_watch(keel):
         terminal.command("watch -b a")
         assert "a is gone" in terminal.command("clear a")
         assert "now" not in terminal.command("set a 2")
+
+
+def test_stopped_and_continued(keel):
+    """Ctrl-Z and fg: whoever had the terminal in between left it as it likes."""
+    with Terminal(keel, keel.db) as terminal:
+        terminal.expect(PROMPT)
+        terminal.command("set a 1")
+        os.kill(terminal.pid, signal.SIGSTOP)
+        os.waitpid(terminal.pid, os.WUNTRACED)
+        modes = termios.tcgetattr(terminal.fd)
+        modes[3] |= termios.ICANON | termios.ECHO
+        termios.tcsetattr(terminal.fd, termios.TCSANOW, modes)
+        os.kill(terminal.pid, signal.SIGCONT)
+        terminal.expect(PROMPT)
+        assert termios.tcgetattr(terminal.fd)[3] & termios.ICANON == 0
+        terminal.type("getv" + TAB + "\n")
+        terminal.expect("ersion")
+        terminal.expect(PROMPT)
+        assert terminal.command("get a") == "1"
+        assert terminal.leave() == 0
+
+
+def test_narrow_terminal(keel):
+    with Terminal(keel, keel.db, columns=30) as terminal:
+        terminal.expect(PROMPT)
+        terminal.type("set some-long-key-that-does-not-fit some-value\n")
+        terminal.expect("Committed")
+        terminal.expect(PROMPT)
+        terminal.type("get some-long-key-that-does-not-fit\n")
+        terminal.expect("some-value")

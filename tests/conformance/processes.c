@@ -96,7 +96,7 @@ static int child_hooks(void) {
 
 /* Ends without stopping anything; what it leaves is static, so that no leak checker minds. */
 static int child_exit_while_running(void) {
-    static FDBTransaction *volatile tr; /* volatile: kept, so that the leak checker finds what they name */
+    static FDBTransaction *volatile tr; /* volatile: a checker of leaks sees them */
     static FDBFuture *volatile watch;
     run_begin_at(740, 740);
     write_something();

@@ -2,9 +2,9 @@
 /*
  * Bulk work: states, resuming, gaps, duplicates, unknown commit results, fencing, validation, the flip, the cleanup.
  *
- * This program has its own fdb_transaction_commit, fdb_future_get_error and fdb_future_is_ready, in front of the library's:
- * they plant commits that say commit_unknown_result (and were applied, or were not), and one that fails while those behind
- * it succeed, which leaves a gap.
+ * This program has its own fdb_transaction_commit, fdb_transaction_get, fdb_future_get_error and fdb_future_is_ready, in
+ * front of the library's: they plant commits that say commit_unknown_result (and were applied, or were not, or are applied
+ * only after the next try has read), and one that fails while those behind it succeed, which leaves a gap.
  */
 #define _GNU_SOURCE
 #include "fixture.h"
@@ -16,19 +16,22 @@ enum { COMMIT_UNKNOWN_RESULT = 1021, TRANSACTION_CANCELLED = 1025, TOO_LARGE = 2
 
 /* ---- Planted commits ---- */
 
-static enum { PLANT_NONE, PLANT_APPLIED, PLANT_LOST, PLANT_GAP } plant;
+static enum { PLANT_NONE, PLANT_APPLIED, PLANT_LOST, PLANT_LATE, PLANT_GAP } plant;
 static int plant_countdown, plant_every; /* the commits from here to it; 0: none */
 static int planted_count;
 static atomic_int commit_count;
 static FDBFuture *planted;
-static FDBTransaction *planted_empty;
+static FDBTransaction *planted_empty, *late; /* late: its next try reads at late_version, before its last commit */
+static int64_t late_version;
 
 static FDBFuture *(*real_commit)(FDBTransaction *);
+static FDBFuture *(*real_get)(FDBTransaction *, const uint8_t *, int, fdb_bool_t);
 static fdb_error_t (*real_get_error)(FDBFuture *);
 static fdb_bool_t (*real_is_ready)(FDBFuture *);
 
 static __attribute__((constructor)) void find_the_library(void) {
     *(void **)&real_commit = dlsym(RTLD_NEXT, "fdb_transaction_commit");
+    *(void **)&real_get = dlsym(RTLD_NEXT, "fdb_transaction_get");
     *(void **)&real_get_error = dlsym(RTLD_NEXT, "fdb_future_get_error");
     *(void **)&real_is_ready = dlsym(RTLD_NEXT, "fdb_future_is_ready");
 }
@@ -39,6 +42,20 @@ static void plant_commits(int kind, int countdown, int every) {
     plant_every = every;
     planted_count = 0;
     atomic_store(&commit_count, 0);
+}
+
+static void note_late(FDBTransaction *tr) {
+    FDBFuture *version = fdb_transaction_get_read_version(tr);
+    late = keel_wait(version) || fdb_future_get_int64(version, &late_version) ? NULL : tr;
+    fdb_future_destroy(version);
+}
+
+FDBFuture *fdb_transaction_get(FDBTransaction *tr, const uint8_t *key, int length, fdb_bool_t snapshot) {
+    if (tr == late && !planted) {
+        fdb_transaction_set_read_version(tr, late_version);
+        late = NULL;
+    }
+    return real_get(tr, key, length, snapshot);
 }
 
 FDBFuture *fdb_transaction_commit(FDBTransaction *tr) {
@@ -56,6 +73,8 @@ FDBFuture *fdb_transaction_commit(FDBTransaction *tr) {
         fdb_transaction_reset(planted_empty);
         planted = real_commit(planted_empty);
     } else {
+        if (plant == PLANT_LATE)
+            note_late(tr);
         planted = real_commit(tr);
     }
     return planted;
@@ -540,6 +559,38 @@ static void unknown_results(void **state) {
     assert_int_equal(load(target, "fresh", &fresh, &input), 0);
     plant_commits(PLANT_NONE, 0, 0);
     assert_same(target, "whole", "fresh");
+    keel_directory_close(target);
+}
+
+/*
+ * A commit that is applied when the next try is under way: that one conflicts, and what it would have brought along does not
+ * count. Four rows, each a batch, and a wait: the last is late, so that its second try has more to bring along than its first.
+ */
+static void late_results(void **state) {
+    (void)state;
+    enum { ROWS = 60, GROUP = 4, STOP = 20 };
+    keel_directory *target = open_target("late");
+    struct input input = {.rows = ROWS, .pairs = 1, .sorted = true};
+    keel_bulk_options options = {.batch_bytes = 1, .batch_ms = 100000, .in_flight = GROUP};
+    keel_bulk *bulk = NULL;
+    assert_int_equal(load(target, "whole", &options, &input), 0);
+    for (int last = GROUP; last <= ROWS; last += GROUP) {
+        if (!bulk)
+            assert_int_equal(keel_bulk_begin(database(), target, "late", &options, &bulk), 0);
+        plant_commits(PLANT_LATE, GROUP, 0);
+        assert_int_equal(add_rows(bulk, &input, last), 0);
+        assert_int_equal(keel_bulk_flush(bulk), 0);
+        assert_int_equal(planted_count, 1);
+        plant_commits(PLANT_NONE, 0, 0);
+        if (last == ROWS)
+            assert_int_equal(keel_bulk_finish(bulk), 0);
+        if (last % STOP != 0)
+            continue;
+        keel_bulk_close(bulk); /* what is stored must be such that the next begin can go on */
+        bulk = NULL;
+    }
+    assert_same(target, "whole", "late");
+    assert_int_equal(validate(target, "late"), 0);
     keel_directory_close(target);
 }
 
@@ -1097,6 +1148,7 @@ int main(void) {
         cmocka_unit_test(gaps),
         cmocka_unit_test(other_input),
         cmocka_unit_test(unknown_results),
+        cmocka_unit_test(late_results),
         cmocka_unit_test(refused),
         cmocka_unit_test(skipped),
         cmocka_unit_test(replaced_pairs),
