@@ -2,10 +2,10 @@
 /*
  * Bulk loads of growing size, durable, on disk: rows a second, and whether memory grows with the input.
  *
- *     bench_bulk DIRECTORY [ROWS_MAX]        (make bench-bulk ROWS=10000000)
+ *     bench_bulk DIRECTORY [ROWS_MAX [sorted|random]]        (make bench-bulk ROWS=10000000)
  *
  * Users of about 100 bytes are loaded under their id, sorted and in random order (which has the database asked for each key),
- * validated, activated and removed again; 100,000, 1,000,000, … up to ROWS_MAX of them, each size in a process of its own.
+ * validated, activated and removed again; 100,000, 1,000,000, … and ROWS_MAX of them, each size in a process of its own.
  * Memory: `anonymous` is the most that the process itself held (heap and stacks: the window of the last five seconds among
  * it, 512 MB at most unless KEEL_WINDOW_BYTES says otherwise), taken every few thousand rows; `resident` is VmHWM, with the
  * pages of the database file that are mapped, which the system takes back when it needs them.
@@ -128,13 +128,16 @@ static void measure(FDBDatabase *database, const keel_directory *target, int64_t
     fflush(stdout);
 }
 
-static int run(const char *path, int64_t rows) {
+/* `order`: only that; NULL: both. */
+static int run(const char *path, int64_t rows, const char *order) {
     keel_db *db = NULL;
     keel_directory *target = NULL;
     check(keel_open(path, &db), "open");
     check(keel_run(keel_fdb(db), open_target, &target), "target");
-    measure(keel_fdb(db), target, rows, true);
-    measure(keel_fdb(db), target, rows, false);
+    if (!order || strcmp(order, "sorted") == 0)
+        measure(keel_fdb(db), target, rows, true);
+    if (!order || strcmp(order, "random") == 0)
+        measure(keel_fdb(db), target, rows, false);
     keel_directory_close(target);
     keel_close(db);
     return 0;
@@ -142,17 +145,19 @@ static int run(const char *path, int64_t rows) {
 
 int main(int argc, char **argv) {
     int64_t rows_max = argc > 2 && *argv[2] ? atoll(argv[2]) : 1000000;
-    if (argc < 2) {
-        fprintf(stderr, "usage: bench_bulk DIRECTORY [ROWS_MAX]\n");
+    const char *order = argc > 3 && *argv[3] ? argv[3] : NULL;
+    if (argc < 2 || rows_max < 1 || (order && strcmp(order, "sorted") != 0 && strcmp(order, "random") != 0)) {
+        fprintf(stderr, "usage: bench_bulk DIRECTORY [ROWS_MAX [sorted|random]]\n");
         return 2;
     }
-    for (int64_t rows = rows_max < 100000 ? rows_max : 100000; rows <= rows_max; rows *= 10) {
+    for (int64_t next, rows = rows_max < 100000 ? rows_max : 100000; rows <= rows_max; rows = next) {
+        next = rows < rows_max && rows * 10 > rows_max ? rows_max : rows * 10;
         char path[4096];
         int status = 0;
         snprintf(path, sizeof path, "%s-%lld", argv[1], (long long)rows);
         pid_t child = fork();
         if (child == 0)
-            exit(run(path, rows));
+            exit(run(path, rows, order));
         if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
             return 1;
     }

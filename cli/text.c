@@ -244,8 +244,8 @@ fdb_error_t text_to_key(FDBTransaction *tr, const char *text, struct buffer *key
     const char *message;
     if (text_to_bytes(tr, text, key, &message))
         return 0;
-    bool retryable = last_error && fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, last_error);
-    return retryable ? last_error : ERROR_TEXT;
+    bool of_database = last_error != 0 && (last_error < KEEL_ERROR_FIRST || last_error > KEEL_ERROR_LAST);
+    return of_database ? last_error : ERROR_TEXT;
 }
 
 /* ---- Writing ---- */
