@@ -26,7 +26,7 @@ LIBRARIES = -llmdb -lxxhash -lpthread
 
 LIB      = $(BUILD)/lib/libfdb_c.so
 ARCHIVE  = $(BUILD)/lib/libfdb_c.a
-SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/remote/*.c src/api/*.c)
+SOURCES  = $(wildcard src/util/*.c src/os/*.c src/database/*.c src/engine/*.c src/txn/*.c src/remote/*.c src/cluster/*.c src/api/*.c)
 OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o)
 KEEL_LIB = $(BUILD)/lib/libkeel.so
 KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
@@ -108,6 +108,16 @@ $(BUILD)/bin/bench-remote: bench/bench_remote.c $(LIB)
 	$(LINK_PROGRAM)
 
 $(BUILD)/bin/remote-%: tests/remote/%.c $(LIB)
+	$(LINK_PROGRAM)
+
+# Stands in for the official client library where there is none: see tests/cluster/stub_forward.c.
+STUBS = $(foreach name,stub stub_620 stub_600 stub_broken,$(BUILD)/lib/libfdb_$(name).so)
+$(BUILD)/lib/libfdb_%.so: tests/cluster/stub_forward.c tests/cluster/stub_own.c tests/cluster/%.map tests/cluster/stub.h src/cluster/functions.h
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) -std=gnu11 -O2 -g -Wall -Wextra $(CPPFLAGS) $(if $(filter stub_6%,$*),-DSTUB_API_VERSION=$(*:stub_%=%)) -fPIC -shared \
+	  -Wl,-z,nodelete -Wl,--version-script=tests/cluster/$*.map -o $@ $(filter %.c,$^)
+$(BUILD)/bin/test-cluster: $(wildcard tests/cluster/test_cluster.c tests/cluster/everything.c tests/cluster/legacy.c) tests/cluster/cluster.h $(LIB)
 	$(LINK_PROGRAM)
 
 MISUSE_SOURCES = $(wildcard tests/misuse/*.c)
@@ -217,7 +227,13 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance \
 	conformance-joined='KEEL_TEST_HOLDER=$(BUILD)/bin/remote-holder $(BUILD)/bin/conformance' \
-	remote-joined=$(BUILD)/bin/remote-joined remote-bank='$(BUILD)/bin/remote-bank $(BANK_KILLS)' misuse=$(BUILD)/bin/misuse \
+	remote-joined=$(BUILD)/bin/remote-joined remote-bank='$(BUILD)/bin/remote-bank $(BANK_KILLS)' \
+	cluster='STUB_CALLS=$(SCRATCH)/stub-calls $(BUILD)/bin/test-cluster $(BUILD)/lib' \
+	cluster-conformance='STUB_CALLS=$(SCRATCH)/stub-calls tests/cluster/through_stub.sh $(BUILD)/lib $(BUILD)/bin/conformance' \
+	cluster-calls='tests/cluster/check_calls.sh $(SCRATCH)/stub-calls' \
+	cluster-recipes='tests/cluster/through_stub.sh $(BUILD)/lib tests/each.sh $(RECIPE_PROGRAMS)' \
+	cluster-command='tests/cluster/through_stub.sh $(BUILD)/lib tests/cluster/command.sh $(KEEL)' \
+	misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple fuzz-answers=$(BUILD)/bin/fuzz-answers \
 	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
 	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) README.md docs/layers.md docs/practices.md docs/bulk.md' \
@@ -234,11 +250,13 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 BANK_KILLS ?= 6
+# The tests of layers and recipes that use a database which may be anywhere.
+RECIPE_PROGRAMS = $(foreach name,$(filter directory%,$(LAYER_NAMES)),$(BUILD)/bin/layer-$(name)) $(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name))
 GROWTH_MAX ?= 10000
 BULK_KILLS ?= 2
 BULK_USERS ?= 100000
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
-	$(BUILD)/bin/remote-holder $(BUILD)/bin/remote-joined $(BUILD)/bin/remote-bank \
+	$(BUILD)/bin/remote-holder $(BUILD)/bin/remote-joined $(BUILD)/bin/remote-bank $(BUILD)/bin/test-cluster $(STUBS) \
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(BUILD)/bin/fuzz-answers $(BUILD)/bin/fuzz-protocol $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) $(BUILD)/bin/bulk-kills $(BUILD)/bin/bulk-million \
@@ -253,13 +271,29 @@ test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts th
 test-clients: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
 	@tests/clients/run.sh $(abspath $(BUILD))/lib
 
-# The conformance suite against any libfdb_c.so and cluster:
+# The conformance suite, the tests of layers and recipes, and the stack tester against any libfdb_c.so and cluster:
 #   make conformance FDB_LIB=/usr/lib/libfdb_c.so FDB_CLUSTER=/etc/foundationdb/fdb.cluster
+# Without FDB_LIB it is ours, which finds the official one by itself (KEEL_FDB_LIBRARY). FDB_API_VERSION lowers the version that is
+# selected, for a library older than 7.4. See docs/scaling.md.
 FDB_LIB ?= $(abspath $(LIB))
 FDB_CLUSTER ?=
+FDB_API_VERSION ?=
+ON_CLUSTER = $(if $(filter-out $(abspath $(LIB)),$(FDB_LIB)),LD_LIBRARY_PATH=$(dir $(FDB_LIB)) LD_PRELOAD=$(FDB_LIB)) \
+	KEEL_TEST_CLUSTER=$(if $(FDB_CLUSTER),$(abspath $(FDB_CLUSTER))) KEEL_TEST_ERASE=$(ERASE) \
+	$(if $(FDB_API_VERSION),KEEL_TEST_API_VERSION=$(FDB_API_VERSION))
 .PHONY: conformance
 conformance: $(BUILD)/bin/conformance ## the conformance suite; FDB_LIB=… FDB_CLUSTER=… to judge it by another library
-	LD_LIBRARY_PATH=$(dir $(FDB_LIB)) LD_PRELOAD=$(FDB_LIB) KEEL_TEST_CLUSTER=$(FDB_CLUSTER) $(BUILD)/bin/conformance
+	$(ON_CLUSTER) $(BUILD)/bin/conformance
+
+.PHONY: test-recipes
+test-recipes: $(RECIPE_PROGRAMS) ## tests of layers and recipes; FDB_LIB=… FDB_CLUSTER=… on an empty cluster (ERASE=1 empties it first)
+	@mkdir -p $(SCRATCH)
+	@TMPDIR=$(SCRATCH) tests/run.sh $(BUILD)/recipe-logs $(foreach program,$(RECIPE_PROGRAMS),\
+	  $(notdir $(program))='$(ON_CLUSTER) $(if $(FDB_API_VERSION),KEEL_API_VERSION=$(FDB_API_VERSION)) $(program)')
+
+.PHONY: test-stack
+test-stack: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel-stacktester ## the binding tester's stack machine, beside the one on Python; FDB_CLUSTER=… runs ours there
+	@$(ON_CLUSTER) tests/clients/run.sh $(abspath $(BUILD))/lib stack
 
 # Everything once more under a checker. The random tests run fewer rounds there; the rest is the same.
 .PHONY: test-sanitized
@@ -278,6 +312,10 @@ test-valgrind: $(TEST_PROGRAMS) ## the unit tests, the conformance suite and sho
 	  model-sequential='$(VALGRIND) $(BUILD)/bin/model-sequential' \
 	  model-concurrent='$(VALGRIND) $(BUILD)/bin/model-concurrent'
 
+.PHONY: test-remote-minute
+test-remote-minute: $(BUILD)/bin/remote-bank ## eight processes on one database, its owner killed every second for a minute
+	@$(BUILD)/bin/remote-bank 60 1000
+
 .PHONY: soak
 soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual rounds (20)
 	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
@@ -286,6 +324,9 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((200 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
 	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)' \
 	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points' \
+	  fuzz-protocol='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((150 * KEEL_SOAK)) $(BUILD)/bin/fuzz-protocol' \
+	  fuzz-answers='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((10 * KEEL_SOAK)) $(BUILD)/bin/fuzz-answers' \
+	  remote-bank='$(BUILD)/bin/remote-bank 60 1000' \
 	  bulk-kills='$(BUILD)/bin/bulk-kills $(SCRATCH)/bulk-kills $$((2 * KEEL_SOAK)) $$(date +%s)' \
 	  bulk-million='$(BUILD)/bin/bulk-million $(SCRATCH)/bulk-million 1000000'
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Includes point downwards only: api > remote > txn > engine > database > os > util; lmdb.h and xxhash.h have one file each; errno and system headers for
+# Includes point downwards only: api, cluster > remote > txn > engine > database > os > util; lmdb.h and xxhash.h have one file each; errno and system headers for
 # files stay in src/os.
 cd "$(dirname "$0")/.." || exit 1
 failed=0
@@ -11,7 +11,7 @@ complain() {
 }
 rank() {
     case "$1" in
-        util) echo 1 ;; os) echo 2 ;; database) echo 3 ;; engine) echo 4 ;; txn) echo 5 ;; remote) echo 6 ;; api) echo 7 ;; *) echo 0 ;;
+        util) echo 1 ;; os) echo 2 ;; database) echo 3 ;; engine) echo 4 ;; txn) echo 5 ;; remote) echo 6 ;; api | cluster) echo 7 ;; *) echo 0 ;;
     esac
 }
 for file in src/*/*.[ch]; do
@@ -30,7 +30,10 @@ for pair in lmdb.h:src/engine/base_lmdb.h xxhash.h:src/util/checksum.c; do
     others=$(grep -l "#include <$header>" src/*/*.[ch] | grep -v "^$owner\$")
     [ -z "$others" ] || complain "$header belongs to $owner alone, but: $others"
 done
-for header in errno.h fcntl.h unistd.h sys/stat.h sys/file.h sys/socket.h sys/epoll.h poll.h dirent.h; do
+# What cluster needs of api is how entry points tell objects apart, futures that hold an error, and the version; nothing else.
+others=$(grep -nE '^#include "api/' src/cluster/*.[ch] | grep -vE '"api/(export|foreign|future|api_version)\.h"')
+[ -z "$others" ] || complain "cluster includes more of api than it may: $others"
+for header in dlfcn.h errno.h fcntl.h unistd.h sys/stat.h sys/file.h sys/socket.h sys/epoll.h poll.h dirent.h; do
     others=$(grep -l "#include <$header>" src/*/*.[ch] | grep -v '^src/os/' | grep -v '^src/engine/base_lmdb.h')
     [ -z "$others" ] || complain "$header belongs to src/os, but: $others"
 done

@@ -17,6 +17,7 @@
 #include "api/api_version.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "util/error.h"
 
@@ -26,12 +27,24 @@ int api_version(void) {
     return atomic_load_explicit(&selected, memory_order_acquire);
 }
 
+/*
+ * KEEL_API_VERSION makes us a library of that version, for programs that ask for the newest there is
+ * while the official library behind a cluster is older. Anything that is not a version we have is
+ * passed over.
+ */
+static int newest(void) {
+    const char *text = getenv("KEEL_API_VERSION");
+    char *end = NULL;
+    long version = text && *text ? strtol(text, &end, 10) : 0;
+    return end && !*end && version >= API_VERSION_MIN && version < API_VERSION_MAX ? (int)version : API_VERSION_MAX;
+}
+
 fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version) {
     if (api_version() != 0)
         return ERROR_API_VERSION_ALREADY_SET;
     if (runtime_version > header_version)
         return ERROR_API_VERSION_INVALID;
-    if (header_version > API_VERSION_MAX || runtime_version < API_VERSION_MIN)
+    if (header_version > newest() || runtime_version < API_VERSION_MIN)
         return ERROR_API_VERSION_NOT_SUPPORTED;
     int none = 0;
     if (!atomic_compare_exchange_strong(&selected, &none, runtime_version))
@@ -40,7 +53,7 @@ fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version)
 }
 
 int fdb_get_max_api_version(void) {
-    return API_VERSION_MAX;
+    return newest();
 }
 
 /* Release, source and protocol, as FoundationDB's tools take them apart at the commas. */

@@ -18,6 +18,8 @@
 #include "api/foreign.h"
 #include "api/network.h"
 #include "api/place.h"
+#include "cluster/functions.h"
+#include "cluster/future.h"
 #include "os/log_line.h"
 #include "util/memory.h"
 
@@ -98,28 +100,41 @@ fdb_error_t fdb_database_set_option(FDBDatabase *database, FDBDatabaseOption opt
                                     uint8_t const *value, int value_length) {
     if (!database)
         return ERROR_CLIENT_INVALID_OPERATION;
-    if (database_handle_is_forked(handles_database(database)))
+    struct database_handle *handle = handles_database(database);
+    if (database_handle_is_forked(handle))
         return ERROR_OPENED_BEFORE_FORK;
+    FDBDatabase *official; /* where it cannot be opened now, the option is kept for when it can */
+    (void)place_official(database_handle_database(handle), &official);
+    if (official)
+        return cluster_official.database_set_option(official, option, value, value_length);
     if (value && value_length < 0)
         return ERROR_INVALID_OPTION_VALUE;
-    struct database_handle *handle = handles_database(database);
     fdb_error_t error = database_handle_set_option(handle, (int)option, value, value ? value_length : 0);
-    if (!error && matters_elsewhere(option))
-        place_set_option(database_handle_database(handle), (int)option, value, value ? value_length : 0);
+    if (!error)
+        place_set_option(database_handle_database(handle), (int)option, value, value ? value_length : 0,
+                         matters_elsewhere(option));
     return error;
 }
 
 /* ---- Asking about it ---- */
 
 double fdb_database_get_main_thread_busyness(FDBDatabase *database) {
-    (void)database;
+    FDBDatabase *official;
+    if (handles_official(database, &official) == 0 && official && cluster_official.database_get_main_thread_busyness)
+        return cluster_official.database_get_main_thread_busyness(official);
     return 0; /* reads and commits do not run on the network thread */
 }
 
 /* The protocol never changes, so waiting for a change never ends. */
 FDBFuture *fdb_database_get_server_protocol(FDBDatabase *database, uint64_t expected_version) {
-    if (!database)
-        return future_create_failed(ERROR_CLIENT_INVALID_OPERATION);
+    FDBDatabase *official;
+    fdb_error_t error = handles_official(database, &official);
+    if (error)
+        return future_create_failed(error);
+    if (official && !cluster_official.database_get_server_protocol)
+        return cluster_missing();
+    if (official)
+        return cluster_future(cluster_official.database_get_server_protocol(official, expected_version));
     bool waits = expected_version == API_PROTOCOL_VERSION;
     FDBFuture *future =
         waits ? future_create_pending(FUTURE_UINT64, NULL) : future_create_ready(FUTURE_UINT64);
@@ -130,10 +145,14 @@ FDBFuture *fdb_database_get_server_protocol(FDBDatabase *database, uint64_t expe
 }
 
 FDBFuture *fdb_database_get_client_status(FDBDatabase *database) {
-    if (!database)
-        return future_create_failed(ERROR_CLIENT_INVALID_OPERATION);
-    if (database_handle_is_forked(handles_database(database)))
-        return future_create_failed(ERROR_OPENED_BEFORE_FORK);
+    FDBDatabase *official;
+    fdb_error_t error = handles_official(database, &official);
+    if (error)
+        return future_create_failed(error);
+    if (official && !cluster_official.database_get_client_status)
+        return cluster_missing();
+    if (official)
+        return cluster_future(cluster_official.database_get_client_status(official));
     FDBFuture *future = future_create_ready(FUTURE_KEY);
     if (!future)
         return future_out_of_memory();

@@ -5,7 +5,7 @@
  * by it, with the very arguments of the call. Such are
  *
  *     transactions on a database that another process owns   api/joined.c
- *     everything of a FoundationDB cluster                    the official library behind it
+ *     everything of a FoundationDB cluster                    cluster/transaction.c, cluster/future.c
  *     everything that was opened before a fork                foreign.c
  *
  * For objects of an embedded database this costs one comparison and one branch a call.
@@ -108,6 +108,12 @@ struct foreign_future_methods {
     fdb_error_t (*get_keyrange_array)(FDBFuture *future, FDBKeyRange const **out_ranges, int *out_count);
     fdb_error_t (*get_granule_summary_array)(FDBFuture *future, FDBGranuleSummary const **out_summaries, int *out_count);
     fdb_error_t (*readbg_get_descriptions)(FDBFuture *future, FDBBGFileDescription **out, int *desc_count);
+
+    /* fdb_result_*: an FDBResult that is not ours begins as such a future does, and has only these. */
+    void (*result_destroy)(FDBFuture *result);
+    fdb_error_t (*result_get_keyvalue_array)(FDBFuture *result, FDBKeyValue const **out_kv, int *out_count,
+                                             fdb_bool_t *out_more);
+    fdb_error_t (*result_get_bg_mutations_array)(FDBFuture *result, FDBBGMutation const **out_mutations, int *out_count);
 };
 
 /* Every call says OPENED_BEFORE_FORK and touches nothing, not even to free it. */

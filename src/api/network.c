@@ -11,7 +11,9 @@
  * bindings that remember having set it up can open and block, the others may set up and run anew.
  *
  * fdb_stop_network may come at any time after the setup, also before the run, which then returns at
- * once.
+ * once. It stops both networks where the official library has one too (cluster/network.c); the end of
+ * that is waited for by fdb_run_network, so that behind it no callback runs any more, and where nobody
+ * runs that by fdb_stop_network itself.
  *
  * The environment's options are read with the first option set or with the setup, whichever comes
  * first, until that succeeds once.
@@ -29,6 +31,7 @@
 
 #include "api/api_version.h"
 #include "api/network_options.h"
+#include "cluster/network.h"
 #include "os/fork.h"
 #include "os/loop.h"
 #include "os/thread.h"
@@ -79,6 +82,8 @@ fdb_error_t fdb_network_set_option(FDBNetworkOption option, uint8_t const *value
     fdb_error_t error = read_environment();
     if (!error)
         error = network_options_check((int)option, value, value_length, state > INHERITED);
+    if (!error)
+        error = cluster_network_set_option((int)option, value, value_length);
     os_mutex_unlock(&lock);
     return error;
 }
@@ -136,15 +141,23 @@ fdb_error_t fdb_run_network(void) {
     if (error)
         return error;
     loop_run();
+    cluster_network_join();
     run_hooks();
     return 0;
 }
 
 fdb_error_t fdb_stop_network(void) {
-    fdb_error_t error = network_check_setup();
-    if (!error)
-        loop_stop();
-    return error;
+    os_mutex_lock(&lock);
+    fdb_error_t error = check_setup();
+    bool runs = state == RUN;
+    os_mutex_unlock(&lock);
+    if (error)
+        return error;
+    cluster_network_stop();
+    loop_stop();
+    if (!runs)
+        cluster_network_join();
+    return 0;
 }
 
 fdb_error_t fdb_add_network_thread_completion_hook(void (*function)(void *), void *parameter) {

@@ -6,13 +6,15 @@
  *
  *     unopened ── first operation ──┬─► open (target set, for good) ── close ──► gone
  *        ▲              │           │        ▲ this process has taken over
- *        └── it failed ─┘           └─► joined (entry set, no target)
+ *        │              │           ├─► joined (entry set, no target)
+ *        └── it failed ─┘           └─► a cluster (official set, for good, no target)
  *
  * After a failure the next operation tries again: the disk may have room. While another process has
- * the database, new transactions are joined ones (place_joined), which do not come through here;
- * one that was made while opening failed says DATABASE_IN_USE.
+ * the database, new transactions are joined ones (place_is_elsewhere), which do not come through
+ * here; one that was made while opening failed says DATABASE_IN_USE. Likewise all of a cluster is the
+ * official library's, but for a transaction made while that was missing, which says so.
  *
- *   1. `target` is set once, under `lock`, and read without it; so is `entry`.
+ *   1. `target` is set once, under `lock`, and read without it; so are `entry` and `official`.
  *   2. An entry is counted in engines.c; a database in memory belongs to its place alone.
  *
  * Threads: any; only opening takes a lock. Commits refused here are answered inside
@@ -21,6 +23,8 @@
  * Failure: opening's errors are returned by every operation; the engine's message goes to the log
  * (log_line), since an error code cannot carry it.
  */
+#include "api/export.h"
+
 #include "api/place.h"
 
 #include <ctype.h>
@@ -30,15 +34,18 @@
 #include <string.h>
 
 #include "api/engines.h"
+#include "cluster/database.h"
+#include "cluster/functions.h"
 #include "os/file.h"
 #include "os/log_line.h"
 #include "os/thread.h"
 #include "util/memory.h"
 
-/* An option of the database that a joined owner has to know. */
+/* An option of the database, for a cluster or a joined owner. */
 struct place_option {
     struct place_option *next;
     int option;
+    bool matters_to_owner;
     bool given;
     int length;
     uint8_t value[];
@@ -49,6 +56,7 @@ struct place {
     _Atomic(struct database *) target;
     struct engine_entry *entry; /* of a directory */
     _Atomic(struct remote_database *) joined; /* while, and after, another process has it */
+    _Atomic(FDBDatabase *) official; /* of a cluster */
     struct place_option *options; /* oldest first */
     fdb_error_t failure; /* not 0: what every operation says; nothing is ever opened */
     os_mutex lock;
@@ -175,6 +183,30 @@ static bool is_keel_address(const char *bare, struct engine_address *address) {
     return true;
 }
 
+/* ---- Clusters ---- */
+
+static void replay_options(struct place *place, FDBDatabase *official) {
+    for (struct place_option *option = place->options; option; option = option->next) {
+        fdb_error_t error = cluster_official.database_set_option(official, (FDBDatabaseOption)option->option,
+                                                                 option->given ? option->value : NULL, option->length);
+        if (error)
+            log_line("%s: database option %d: %s (%d)", place->path, option->option, error_text(error), error);
+    }
+}
+
+/* Leaves the official library's database in the place. REQUIRES: the lock. */
+static fdb_error_t open_cluster(struct place *place) {
+    FDBDatabase *official;
+    fdb_error_t error = place->is_connection ? cluster_open_connection(place->path, &official)
+                                             : cluster_open_file(place->path, &official);
+    if (error)
+        return error;
+    replay_options(place, official);
+    atomic_store(&place->official, official);
+    return 0;
+}
+
+/* Opens what a connection string leads to: an entry for a server of ours, else a cluster. REQUIRES: the lock. */
 static fdb_error_t open_connection(struct place *place, const char *text, size_t length) {
     char bare[8192];
     struct engine_address address;
@@ -182,7 +214,7 @@ static fdb_error_t open_connection(struct place *place, const char *text, size_t
         return ERROR_CONNECTION_STRING_INVALID;
     if (is_keel_address(bare, &address))
         return engines_open_address(&address, &place->entry);
-    return ERROR_CLUSTER_UNSUPPORTED;
+    return open_cluster(place);
 }
 
 static fdb_error_t open_cluster_file(struct place *place) {
@@ -217,16 +249,23 @@ static fdb_error_t open_directory(struct place *place) {
     return engines_open(place->path, &place->entry);
 }
 
+/* Opens whatever it is: an entry or a cluster is there then. REQUIRES: the lock; neither is. */
+static fdb_error_t open_entry(struct place *place) {
+    return place->is_connection ? open_connection(place, place->path, strlen(place->path)) : open_directory(place);
+}
+
+/* What a transaction that was made here needs, which one on a cluster was only while there was no library. */
 static fdb_error_t open_now(struct place *place, struct database **target) {
     if (place->failure)
         return place->failure;
     if (place->in_memory)
         return engines_open_memory(target);
-    if (!place->entry) {
-        fdb_error_t error = place->is_connection ? open_connection(place, place->path, strlen(place->path)) : open_directory(place);
-        if (error)
-            return error;
-    }
+    bool is_open = place->entry || atomic_load(&place->official);
+    fdb_error_t error = is_open ? 0 : open_entry(place);
+    if (error)
+        return error;
+    if (!place->entry)
+        return ERROR_CLUSTER_LIBRARY_MISSING;
     *target = engines_database(place->entry);
     return *target ? 0 : ERROR_DATABASE_IN_USE;
 }
@@ -259,36 +298,72 @@ static struct remote_database *make_joined(struct place *place) {
     struct remote_database *joined =
         remote_database_open(engines_client(place->entry), place->path, PLACE_CONNECTION_EMBEDDED);
     for (struct place_option *option = place->options; option && joined; option = option->next)
-        remote_database_set_option(joined, option->option, option->given ? option->value : NULL, option->length);
+        if (option->matters_to_owner)
+            remote_database_set_option(joined, option->option, option->given ? option->value : NULL, option->length);
     atomic_store(&place->joined, joined);
     return joined;
 }
 
-struct remote_database *place_joined(struct database *database) {
+bool place_is_elsewhere(struct database *database, struct place_elsewhere *elsewhere) {
     struct place *place = (struct place *)database;
     if (peek(database) || place->failure)
-        return NULL;
+        return false;
+    *elsewhere = (struct place_elsewhere){NULL, atomic_load(&place->official)};
+    if (elsewhere->official)
+        return true;
     struct database *target;
-    struct remote_database *joined = NULL;
     fdb_error_t error = open_locked(place, &target);
     if (error == ERROR_DATABASE_IN_USE) {
         os_mutex_lock(&place->lock);
-        joined = atomic_load(&place->joined);
-        if (!joined)
-            joined = make_joined(place);
+        elsewhere->joined = atomic_load(&place->joined);
+        if (!elsewhere->joined)
+            elsewhere->joined = make_joined(place);
         os_mutex_unlock(&place->lock);
     }
-    return joined;
+    elsewhere->official = atomic_load(&place->official);
+    return elsewhere->joined || elsewhere->official;
 }
 
-void place_set_option(struct database *database, int number, const uint8_t *value, int length) {
+/* Whether the place is a file or a connection string, which may lead to a cluster; without opening anything. */
+static fdb_error_t look(struct place *place, bool *may_be) {
+    enum os_path_kind kind = OS_PATH_FILE;
+    fdb_error_t error = place->is_connection ? 0 : os_path_kind(place->path, &kind);
+    if (!error && kind == OS_PATH_MISSING && ends_in_cluster(place->path))
+        error = ERROR_NO_CLUSTER_FILE_FOUND;
+    *may_be = kind == OS_PATH_FILE || kind == OS_PATH_OTHER;
+    return error;
+}
+
+fdb_error_t place_official(struct database *database, FDBDatabase **official) {
     struct place *place = (struct place *)database;
-    if (place->in_memory || place->failure)
+    *official = atomic_load(&place->official);
+    if (*official || peek(database) || place->in_memory)
+        return 0;
+    if (place->failure)
+        return place->failure;
+    bool may_be;
+    fdb_error_t error = look(place, &may_be);
+    if (error || !may_be)
+        return error;
+    os_mutex_lock(&place->lock);
+    if (!place->entry && !atomic_load(&place->official))
+        error = open_entry(place);
+    os_mutex_unlock(&place->lock);
+    *official = atomic_load(&place->official);
+    return error;
+}
+
+/* ---- Options ---- */
+
+void place_set_option(struct database *database, int number, const uint8_t *value, int length, bool matters_to_owner) {
+    struct place *place = (struct place *)database;
+    if (place->in_memory || place->failure || peek(database))
         return;
     struct place_option *option = memory_allocate(sizeof *option + (size_t)length);
     if (!option)
         return;
-    *option = (struct place_option){.option = number, .given = value != NULL, .length = length};
+    *option = (struct place_option){
+        .option = number, .matters_to_owner = matters_to_owner, .given = value != NULL, .length = length};
     if (length)
         memcpy(option->value, value, (size_t)length);
     os_mutex_lock(&place->lock);
@@ -297,7 +372,7 @@ void place_set_option(struct database *database, int number, const uint8_t *valu
         last = &(*last)->next;
     *last = option;
     struct remote_database *joined = atomic_load(&place->joined);
-    if (joined)
+    if (joined && matters_to_owner)
         remote_database_set_option(joined, number, value, length);
     os_mutex_unlock(&place->lock);
 }
@@ -314,6 +389,8 @@ static void close_place(struct database *database) {
         engines_close(place->entry);
     else if (target)
         engines_close_memory(target);
+    if (atomic_load(&place->official))
+        cluster_official.database_destroy(atomic_load(&place->official));
     while (place->options) {
         struct place_option *option = place->options;
         place->options = option->next;
@@ -442,8 +519,10 @@ struct database *place_create(const char *path) {
 
 struct database *place_create_connection(const char *connection_string) {
     struct database *database = create(connection_string, 0);
-    if (database)
+    if (database) {
         ((struct place *)database)->is_connection = true;
+        ((struct place *)database)->in_memory = false;
+    }
     return database;
 }
 

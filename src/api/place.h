@@ -28,9 +28,10 @@ fdb_error_t place_choose(const char *path, char chosen[OS_PATH_BYTES_MAX]);
  * said:
  *
  *     a directory, or a missing path         a database there; errors of engine_open, and DATABASE_IN_USE
- *                                            where another process has it, see place_joined
+ *                                            where another process has it, see place_is_elsewhere
  *     a missing path ending in .cluster      NO_CLUSTER_FILE_FOUND
- *     a file that holds a connection string  keel:…, the database that is served there; else CLUSTER_UNSUPPORTED
+ *     a file that holds a connection string  keel:…, the database that is served there; else a cluster, see
+ *                                            place_official; errors of cluster_open_file
  *     any other file                         CONNECTION_STRING_INVALID
  *
  * The caller closes it by database_close. NULL when memory is out.
@@ -44,13 +45,27 @@ struct database *place_create_connection(const char *connection_string);
 struct database *place_create_failed(fdb_error_t error);
 
 /*
- * For each new transaction: opens the place, and says where the transaction has to go if another
- * process has the database. NULL: here, also if it cannot be opened, which its operations will say.
+ * For each new transaction: opens the place, and says whether the transaction has to go elsewhere: to
+ * the process that has the database, or to the official library; the other one is NULL. False: here,
+ * also if the place cannot be opened, which the transaction's operations will say.
  */
-struct remote_database *place_joined(struct database *place);
+struct place_elsewhere {
+    struct remote_database *joined;
+    FDBDatabase *official;
+};
+bool place_is_elsewhere(struct database *place, struct place_elsewhere *elsewhere);
 
-/* An option of the database, already checked: an owner in another process has to know it. */
-void place_set_option(struct database *place, int option, const uint8_t *value, int length);
+/*
+ * The official library's database, opened if it is not yet, where the place is a cluster; NULL where
+ * it is not, and then nothing is opened. Errors of opening a cluster.
+ */
+fdb_error_t place_official(struct database *place, FDBDatabase **official);
+
+/*
+ * An option of the database, already checked, kept for whoever opens it: a cluster, or, where it
+ * matters to the owner in another process, that one.
+ */
+void place_set_option(struct database *place, int option, const uint8_t *value, int length, bool matters_to_owner);
 
 /* Whether `text` (comments and blanks around it allowed) is description:id@host:port,... */
 bool place_is_connection_string(const char *text, size_t length);

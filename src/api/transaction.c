@@ -18,6 +18,7 @@
 #include "api/handles.h"
 #include "api/joined.h"
 #include "api/place.h"
+#include "cluster/transaction.h"
 #include "util/memory.h"
 
 /* ---- Life and options ---- */
@@ -29,9 +30,10 @@ fdb_error_t fdb_database_create_transaction(FDBDatabase *database,
     struct database_handle *handle = handles_database(database);
     if (database_handle_is_forked(handle))
         return ERROR_OPENED_BEFORE_FORK;
-    struct remote_database *joined = place_joined(database_handle_database(handle));
-    if (joined)
-        return joined_create_transaction(handle, joined, out_transaction);
+    struct place_elsewhere elsewhere;
+    if (place_is_elsewhere(database_handle_database(handle), &elsewhere))
+        return elsewhere.joined ? joined_create_transaction(handle, elsewhere.joined, out_transaction)
+                                : cluster_transaction_create(elsewhere.official, out_transaction);
     struct transaction *transaction;
     fdb_error_t error = transaction_create(handle, &transaction);
     if (!error)

@@ -6,6 +6,7 @@
 #
 #   tests/clients/run.sh LIBDIR                 all of them
 #   tests/clients/run.sh LIBDIR python go ...   only these
+#   tests/clients/run.sh LIBDIR stack           only the stack machine, which is one of Python's
 #
 # What is installed lies under build/clients (KEEL_CLIENTS names another place), so a second run
 # downloads and compiles nothing. A missing toolchain is installed with apt where that is possible;
@@ -25,7 +26,7 @@
 
 set -u
 
-usage="usage: $0 LIBDIR [python|node|go|java|rust]..."
+usage="usage: $0 LIBDIR [python|node|go|java|rust|stack]..."
 LIBDIR=$(cd "${1:?$usage}" 2>/dev/null && pwd) || { echo "$0: no directory $1" >&2; exit 2; }
 shift
 CLIENTS=("$@")
@@ -236,6 +237,10 @@ python_stacktester() {
         "$CACHE/python/venv/bin/python" "$ROOT/tests/stacktester/harness.py" "$tester"
 }
 
+stack_client() {
+    python_install && python_stacktester
+}
+
 # Each recipe that the documents give in Python: what one side writes, the other checks.
 python_recipes() {
     local script name program python
@@ -385,7 +390,7 @@ rm -rf "$RUNS" "$LOGS"
 mkdir -p "$RUNS" "$LOGS"
 for name in "${CLIENTS[@]}"; do
     case $name in
-    python | node | go | java | rust) say "$name" && "${name}_client" ;;
+    python | node | go | java | rust | stack) say "$name" && "${name}_client" ;;
     *) fail "no such client: $name" ;;
     esac
 done

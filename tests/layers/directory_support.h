@@ -21,6 +21,8 @@
 #include <keel/directory.h>
 #include <keel/run.h>
 
+#include "../open_database.h"
+
 static keel_db *db;
 
 /* ---- Support ---- */
@@ -38,14 +40,14 @@ static inline void commit(FDBTransaction *tr) {
 
 static inline int setup(void **state) {
     (void)state;
-    return keel_open(":memory:", &db);
+    return test_open(&db);
 }
 
 static inline int teardown(void **state) {
     (void)state;
-    keel_close(db);
+    int failed = test_close(db);
     db = NULL;
-    return 0;
+    return failed;
 }
 
 static inline void assert_bytes(keel_bytes bytes, const void *expected, size_t length) {

@@ -208,6 +208,7 @@ int main(int argc, char **argv) {
     int passed = 0, failed = 0;
     unsetenv("FDB_CLUSTER_FILE");
     unsetenv("KEEL_LOG");
+    setenv("KEEL_FDB_LIBRARY", "/nowhere/libfdb_c.so", 1); /* whatever is installed */
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         for (const struct misuse_case *test = tables[i]; test->name; test++) {
             if (!is_wanted(test->name, argc - 1, argv + 1))

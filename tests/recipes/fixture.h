@@ -20,17 +20,18 @@
 
 #include <cmocka.h>
 
+#include "../open_database.h"
+
 static keel_db *fixture_db;
 
 static int fixture_open(void **state) {
     (void)state;
-    return keel_open(":memory:", &fixture_db);
+    return test_open(&fixture_db);
 }
 
 static int fixture_close(void **state) {
     (void)state;
-    keel_close(fixture_db);
-    return 0;
+    return test_close(fixture_db);
 }
 
 static inline FDBTransaction *begin(void) {

@@ -21,19 +21,20 @@
 
 #include <cmocka.h>
 
+#include "../open_database.h"
+
 #define ok(call) assert_int_equal((call), 0)
 
 static keel_db *db;
 
 static inline int open_database(void **state) {
     (void)state;
-    return keel_open(":memory:", &db);
+    return test_open(&db);
 }
 
 static inline int close_database(void **state) {
     (void)state;
-    keel_close(db);
-    return 0;
+    return test_close(db);
 }
 
 /* On disk commits take a while, so that threads really meet. */
@@ -41,6 +42,8 @@ static char scratch[4096];
 
 static inline int open_on_disk(void **state) {
     (void)state;
+    if (test_cluster())
+        return test_open(&db);
     const char *place = getenv("TMPDIR");
     snprintf(scratch, sizeof scratch, "%s/queues-XXXXXX", place && *place ? place : "/tmp");
     return mkdtemp(scratch) ? keel_open(scratch, &db) : -1;
@@ -55,7 +58,9 @@ static inline int remove_one(const char *path, const struct stat *status, int ty
 }
 
 static inline int close_on_disk(void **state) {
-    close_database(state);
+    int failed = close_database(state);
+    if (test_cluster())
+        return failed;
     return nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 

@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "../open_database.h"
+
 static keel_db *testing_db;
 
 /* The failing code comes with its text. */
@@ -29,13 +31,12 @@ static keel_db *testing_db;
 
 static inline int testing_open(void **state) {
     (void)state;
-    return keel_open(":memory:", &testing_db);
+    return test_open(&testing_db);
 }
 
 static inline int testing_close(void **state) {
     (void)state;
-    keel_close(testing_db);
-    return 0;
+    return test_close(testing_db);
 }
 
 static inline FDBDatabase *testing_database(void) {

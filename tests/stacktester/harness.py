@@ -17,6 +17,11 @@ that no prefix was given twice and that its own counters hold.
 Every case prints a line, the last but one counts them, and the last is `finished`. KEEL_SEED is the
 first seed (1) and KEEL_ROUNDS the number of cases (80). The seed alone decides what a case is, so a
 failure is run again with KEEL_SEED=<seed> KEEL_ROUNDS=1, and its databases stay where they are.
+
+With KEEL_TEST_CLUSTER, a cluster file, keel-stacktester runs on that cluster and the other one on an
+embedded database, so that cluster and Keel are compared; KEEL_TEST_SIDE=reference exchanges them.
+The cluster has to be empty (KEEL_TEST_ERASE=1 erases it) and is left empty. The cases follow one
+another then, each from beginning to end. KEEL_TEST_API_VERSION is the newest API version to select.
 """
 
 import os
@@ -29,7 +34,8 @@ import sys
 
 import fdb
 
-fdb.api_version(740)
+NEWEST = int(os.environ.get("KEEL_TEST_API_VERSION") or 740)
+fdb.api_version(NEWEST)
 
 import fdb.tuple  # noqa: E402 (needs the API version)
 import scripts  # noqa: E402
@@ -39,6 +45,8 @@ KINDS = ("api", "directory", "tuple", "directory", "api", "directory", "allocato
 API_VERSIONS = (740, 740, 510, 740, 710, 740, 630, 740, 740, 520, 740)
 SIDES = ("keel", "reference")
 TIME_LIMIT_SECONDS = 120
+CLUSTER = os.environ.get("KEEL_TEST_CLUSTER")
+CLUSTER_SIDE = os.environ.get("KEEL_TEST_SIDE") or "keel"
 
 # Errors that a slow machine may cause on one side only: too old, too new, unknown result.
 BY_CHANCE = re.compile(rb"\x01+ERROR\x00\xff*\x01(1007|1009|1021)\x00")
@@ -51,9 +59,11 @@ class Case:
     def __init__(self, seed, directory):
         self.seed = seed
         self.kind = KINDS[seed % len(KINDS)]
-        self.api_version = API_VERSIONS[seed % len(API_VERSIONS)]
+        self.api_version = min(API_VERSIONS[seed % len(API_VERSIONS)], NEWEST)
         self.name = "%s seed %d (API %d)" % (self.kind, seed, self.api_version)
         self.paths = {side: os.path.join(directory, "%s-%d" % (side, seed)) for side in SIDES}
+        if CLUSTER:
+            self.paths[CLUSTER_SIDE] = CLUSTER
 
     def script(self):
         rng = random.Random(self.seed)
@@ -67,7 +77,22 @@ def cases(directory):
     return [Case(seed, directory) for seed in range(first, first + count)]
 
 
-# --- filling ---
+# --- emptying and filling ---
+
+
+def remove(path):
+    if path == CLUSTER:
+        del fdb.open(path)[b"":b"\xff"]
+        fdb.impl.open_databases.clear()
+    else:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def refuse_to_erase():
+    """A cluster that holds something is somebody's."""
+    db = fdb.open(CLUSTER)
+    if os.environ.get("KEEL_TEST_ERASE") != "1" and db.get_range(b"", b"\xff", limit=1):
+        sys.exit("%s is not empty: the tests need a database of their own" % CLUSTER)
 
 
 @fdb.transactional
@@ -79,7 +104,7 @@ def insert(tr, thread, code):
 def prepare(case):
     script = case.script()
     for path in case.paths.values():
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         db = fdb.open(path)
         for thread, code in script.threads.items():
             insert(db, thread, code)
@@ -257,7 +282,24 @@ def compare_all(directory, known):
         )
         if not problem:
             for path in case.paths.values():
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
+
+
+def one_by_one():
+    """There is one cluster for all cases: each is a run of its own, which leaves it empty."""
+    again = [sys.executable, os.path.abspath(__file__)]
+    subprocess.run(again + ["--refuse"], check=True)
+    passed = failed = 0
+    for case in cases("."):
+        environment = dict(os.environ, KEEL_SEED=str(case.seed), KEEL_ROUNDS="1", KEEL_TEST_ERASE="1")
+        done = subprocess.run(again + sys.argv[1:], stdout=subprocess.PIPE, text=True, env=environment)
+        lines = [line for line in done.stdout.splitlines() if " - " in line]
+        print("\n".join(lines) or "not ok - %s: it said nothing" % case.name)
+        passed += done.returncode == 0
+        failed += done.returncode != 0
+    print("%d passed, %d failed" % (passed, failed))
+    print("finished")
+    return 1 if failed else 0
 
 
 def main():
@@ -268,8 +310,13 @@ def main():
     if len(sys.argv) > 2 and sys.argv[1] == "--compare":
         compare_all(sys.argv[2], sys.argv[3:])
         return 0
+    if len(sys.argv) > 1 and sys.argv[1] == "--refuse":
+        refuse_to_erase()
+        return 0
     if len(sys.argv) not in (2, 3):
         sys.exit("usage: %s TESTER [DIRECTORY]" % sys.argv[0])
+    if CLUSTER and len(cases(".")) > 1:
+        return one_by_one()
     tester, directory = sys.argv[1], os.path.abspath(sys.argv[2] if len(sys.argv) > 2 else ".")
     os.makedirs(directory, exist_ok=True)
     again = [sys.executable, os.path.abspath(__file__)]

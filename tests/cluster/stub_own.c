@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the stub is not the copy it leads to: it says that it is another library, of the version
+ * STUB_API_VERSION; every cluster is the directory STUB_DATABASE; and it remembers what was asked of
+ * its network, for tests to look at through the functions stub_*.
+ *
+ * A library of an older version is this one with fewer names: see the .map files.
+ */
+#include "stub.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef STUB_API_VERSION
+#define STUB_API_VERSION 740
+#endif
+
+#define COUNT(name) __atomic_add_fetch(&stub_count_##name, 1, __ATOMIC_RELAXED)
+#define TARGET(name) ((__typeof__(fdb_##name) *)stub_target_##name)
+
+static char options[4096];
+static int selected_runtime, selected_header;
+static _Atomic int runs, ended;
+
+DLLEXPORT const char *stub_options(void) {
+    return options;
+}
+
+DLLEXPORT int stub_selected(int *header) {
+    *header = selected_header;
+    return selected_runtime;
+}
+
+/* How often its network was begun and has ended. */
+DLLEXPORT int stub_runs(int *ended_count) {
+    *ended_count = ended;
+    return runs;
+}
+
+const char *fdb_get_client_version(void) {
+    COUNT(get_client_version);
+    return "7.4.6,stub,fdb00b074000000";
+}
+
+int fdb_get_max_api_version(void) {
+    COUNT(get_max_api_version);
+    return STUB_API_VERSION;
+}
+
+fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version) {
+    COUNT(select_api_version_impl);
+    if (header_version > STUB_API_VERSION)
+        return 2203;
+    selected_runtime = runtime_version;
+    selected_header = header_version;
+    return TARGET(select_api_version_impl)(runtime_version, header_version);
+}
+
+/* Refuses the knob "refused". */
+fdb_error_t fdb_network_set_option(FDBNetworkOption option, uint8_t const *value, int value_length) {
+    COUNT(network_set_option);
+    if (value && value_length >= 7 && memcmp(value, "refused", 7) == 0)
+        return 2006;
+    size_t used = strlen(options);
+    snprintf(options + used, sizeof options - used, "%d=%.*s;", (int)option, value ? value_length : 0, value ? (const char *)value : "");
+    return TARGET(network_set_option)(option, value, value_length);
+}
+
+fdb_error_t fdb_run_network(void) {
+    COUNT(run_network);
+    runs++;
+    fdb_error_t error = TARGET(run_network)();
+    usleep(100000); /* so that who does not wait for its end is found out */
+    ended++;
+    return error;
+}
+
+static const char *directory(void) {
+    const char *path = getenv("STUB_DATABASE");
+    if (!path) {
+        fprintf(stderr, "stub: STUB_DATABASE is not set\n");
+        abort();
+    }
+    return path;
+}
+
+fdb_error_t fdb_create_database(const char *cluster_file_path, FDBDatabase **out_database) {
+    COUNT(create_database);
+    FILE *file = fopen(cluster_file_path, "r");
+    if (!file)
+        return 1515;
+    fclose(file);
+    return TARGET(create_database)(directory(), out_database);
+}
+
+fdb_error_t fdb_create_database_from_connection_string(const char *connection_string, FDBDatabase **out_database) {
+    COUNT(create_database_from_connection_string);
+    (void)connection_string;
+    return TARGET(create_database)(directory(), out_database);
+}
+
+#undef fdb_create_cluster
+DLLEXPORT FDBFuture *fdb_create_cluster(const char *cluster_file_path);
+FDBFuture *fdb_create_cluster(const char *cluster_file_path) {
+    COUNT(create_cluster);
+    (void)cluster_file_path;
+    return ((FDBFuture * (*)(const char *)) stub_target_create_cluster)(directory());
+}
