@@ -57,6 +57,8 @@ def test_refusals(keel):
     assert "no such database" in keel.command("copy", "missing.db", "new.db").err
     assert not exists(keel, "missing.db") and not exists(keel, "new.db")
     keel.fails(2, "copy")
+    assert keel.command("copy", "other.db").code == 2 and keel.command("copy", "--force", "other.db").code == 2
+    assert not exists(keel, "keel.db") and rows_of(keel, other) == [(b"a", b"1")]
     keel.fails(2, "copy", "a", "b", "c")
     keel.fails(2, "copy", "--force", "--merge", "other.db")
     keel.fails(2, "copy", "--passes", "0", "other.db")
