@@ -44,6 +44,8 @@ enum {
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
 };
 
+_Static_assert((int)FLIGHTS_MAX <= (int)VERSIONS_PENDING_MAX, "every flight has a version pending");
+
 void pipeline_init(struct pipeline *pipeline) {
     os_mutex_init(&pipeline->lock);
     os_condition_init(&pipeline->work);
@@ -66,7 +68,7 @@ void pipeline_destroy(struct pipeline *pipeline) {
 
 /* How many commits make a group full: a share of those lately on their way. */
 static size_t group_limit(const struct pipeline *pipeline) {
-    size_t share = pipeline->load / GROUPS;
+    size_t share = pipeline->load / FLIGHTS_MAX;
     if (share < GROUP_COMMITS_MIN)
         return GROUP_COMMITS_MIN;
     return share < BATCH_COMMITS_MAX ? share : BATCH_COMMITS_MAX;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c (the write path),
+ * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c with assemble.c (the write path),
  * read.c over readers.c (the read path), checkpoint.c (from the window to the base).
  *
- * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline. Locks, in the order in which they
+ * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline; a batch that has been appended, until it is
+ * answered, to the thread that launched it. Locks, in the order in which they
  * may be taken: pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is held while waiting for the
  * disk, except lease_lock.
  */
@@ -36,7 +37,6 @@ struct batch_answer {
 enum {
     ANSWERS_MAX = 8,
     FLIGHTS_MAX = LOG_LANES_MAX, /* batches between the queue and their answer */
-    GROUPS = 2,
 };
 
 /* What a batch is put together in, kept between batches to save allocations. */

@@ -41,6 +41,8 @@
 #include "engine/log_internal.h"
 #include "util/memory.h"
 
+static const struct log_lanes CLOSED_LANES = {.files = {[0 ... LOG_LANES_MAX - 1] = {.descriptor = -1}}};
+
 enum { BUFFER_BYTES_MIN = 64 * 1024, BUFFER_BYTES_KEPT = 4 * 1024 * 1024 };
 
 /* ---- Opening and closing ---- */
@@ -68,31 +70,33 @@ static struct log *create(const char *directory, const struct log_options *optio
     if (log->options.segment_bytes < LOG_SEGMENT_BYTES_MIN)
         log->options.segment_bytes = LOG_SEGMENT_BYTES_MIN;
     log->options.segment_bytes &= ~UINT64_C(4095);
-    for (int lane = 0; lane < LOG_LANES_MAX; lane++)
-        log->lanes[lane].descriptor = -1;
+    log->lanes = CLOSED_LANES;
     os_mutex_init(&log->rotation);
     os_mutex_init(&log->mutex);
     return log;
 }
 
-static void close_lanes(struct os_file lanes[LOG_LANES_MAX]) {
+static void close_lanes(struct log_lanes *lanes) {
     for (int lane = 0; lane < LOG_LANES_MAX; lane++)
-        if (lanes[lane].descriptor >= 0)
-            os_file_close(&lanes[lane]);
+        if (lanes->files[lane].descriptor >= 0)
+            os_file_close(&lanes->files[lane]);
+    *lanes = CLOSED_LANES;
 }
 
-/* Opens the lanes of a segment. On failure none is open. */
-static fdb_error_t open_lanes(const struct log *log, const struct log_segment *segment, struct os_file lanes[LOG_LANES_MAX]) {
+/* Opens a segment's file for every lane; on failure for none. */
+static fdb_error_t open_lanes(const struct log *log, const struct log_segment *segment, struct log_lanes *lanes) {
     struct log_path path;
+    struct log_lanes opened = CLOSED_LANES;
     log_segment_path(log, "log-", segment->generation, &path);
     for (int lane = 0; lane < LOG_LANES_MAX; lane++) {
-        fdb_error_t error = os_file_open(path.text, false, &lanes[lane]);
+        fdb_error_t error = os_file_open(path.text, false, &opened.files[lane]);
         if (error) {
-            lanes[lane].descriptor = -1;
-            close_lanes(lanes);
+            opened.files[lane].descriptor = -1;
+            close_lanes(&opened);
             return error;
         }
     }
+    *lanes = opened;
     return ERROR_SUCCESS;
 }
 
@@ -105,7 +109,7 @@ static void free_list(struct log_segment *segment) {
 }
 
 void log_close(struct log *log) {
-    close_lanes(log->lanes);
+    close_lanes(&log->lanes);
     free_list(log->segments);
     free_list(log->spares);
     os_mutex_destroy(&log->mutex);
@@ -160,7 +164,7 @@ fdb_error_t log_open(const char *directory, const struct log_options *options, i
     }
     if (!error) {
         atomic_store(&opened->synced_version, opened->last_version);
-        error = open_lanes(opened, opened->current, opened->lanes);
+        error = open_lanes(opened, opened->current, &opened->lanes);
         if (error)
             set_message(text, os_last_error());
     }
@@ -192,14 +196,12 @@ static fdb_error_t reserve_buffer(struct log *log, uint64_t record_bytes) {
 
 /* Makes `segment`, which follows the current one, the current one. IO_ERROR: nothing has changed. */
 static fdb_error_t switch_to(struct log *log, struct log_segment *segment) {
-    struct os_file lanes[LOG_LANES_MAX];
-    for (int lane = 0; lane < LOG_LANES_MAX; lane++)
-        lanes[lane].descriptor = -1;
-    fdb_error_t error = open_lanes(log, segment, lanes);
+    struct log_lanes lanes;
+    fdb_error_t error = open_lanes(log, segment, &lanes);
     if (error)
         return error;
-    close_lanes(log->lanes);
-    memcpy(log->lanes, lanes, sizeof lanes);
+    close_lanes(&log->lanes);
+    log->lanes = lanes;
     os_mutex_lock(&log->mutex);
     for (struct log_segment *passed = log->current; passed != segment; passed = passed->next) {
         passed->last_version = log->last_version;
@@ -339,7 +341,7 @@ fdb_error_t log_sync(struct log *log, int64_t version, unsigned lane) {
     int64_t synced = atomic_load(&log->synced_version);
     if (synced >= version)
         return ERROR_SUCCESS;
-    fdb_error_t error = log_sync_file(log, &log->lanes[lane]);
+    fdb_error_t error = log_sync_file(log, &log->lanes.files[lane]);
     if (error)
         return fail(log, error);
     while (synced < version && !atomic_compare_exchange_weak(&log->synced_version, &synced, version))

@@ -36,6 +36,11 @@ struct log_segment {
     struct log_segment *next;
 };
 
+/* A segment's file, opened once for each lane: see log.c, invariant 6. */
+struct log_lanes {
+    struct os_file files[LOG_LANES_MAX]; /* closed: the descriptor is below 0 */
+};
+
 struct log {
     char *directory;
     struct log_options options;
@@ -45,7 +50,7 @@ struct log {
     size_t buffer_bytes;
     int64_t last_version; /* of the last record */
     uint64_t append_offset; /* where the last record begins */
-    struct os_file lanes[LOG_LANES_MAX]; /* the current segment's file, opened once for each lane: see log.c, invariant 6 */
+    struct log_lanes lanes; /* of the current segment; changed by the appending thread while nobody syncs */
     _Atomic uint64_t offset; /* where the next record goes; written by the appending thread, read by log_release */
 
     _Atomic int64_t synced_version; /* every record up to it is on disk; written by who syncs */
