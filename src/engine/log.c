@@ -24,7 +24,7 @@
  *   3. A segment that is not current is wholly synced and never written to again until it has been retired.
  *   4. Only segments before the current one, with nothing newer than the released version, retire.
  *   5. After a failed write or sync nothing is appended (`failed`): what the disk holds is unknown.
- *   6. Each lane has opened the file for itself. The system reports a failed write to every opener, but to each only once: with one opener
+ *   6. Each lane has opened the file for itself (the first uses the descriptor that is written to). The system reports a failed write to every opener, but to each only once: with one opener
  *      for all, one thread's sync could take the report of another's record, whose own sync would then succeed.
  *
  * Threads: reserve and append by one thread at a time, sync by one a lane, and none of them takes a lock unless
@@ -83,12 +83,12 @@ static void close_lanes(struct log_lanes *lanes) {
     *lanes = CLOSED_LANES;
 }
 
-/* Opens a segment's file for every lane; on failure for none. */
+/* Opens a segment's file for every lane but the first; on failure for none. */
 static fdb_error_t open_lanes(const struct log *log, const struct log_segment *segment, struct log_lanes *lanes) {
     struct log_path path;
     struct log_lanes opened = CLOSED_LANES;
     log_segment_path(log, "log-", segment->generation, &path);
-    for (int lane = 0; lane < LOG_LANES_MAX; lane++) {
+    for (int lane = 1; lane < LOG_LANES_MAX; lane++) {
         fdb_error_t error = os_file_open(path.text, false, &opened.files[lane]);
         if (error) {
             opened.files[lane].descriptor = -1;
@@ -144,6 +144,13 @@ static fdb_error_t make_first(struct log *log, int64_t after_version) {
     return ERROR_SUCCESS;
 }
 
+/* What is left to do before the first append: see the end of log_recovery.c's opening for the directory. */
+static fdb_error_t make_ready(struct log *log) {
+    atomic_store(&log->synced_version, log->last_version);
+    fdb_error_t error = open_lanes(log, log->current, &log->lanes);
+    return error ? error : log_sync_directory(log);
+}
+
 fdb_error_t log_open(const char *directory, const struct log_options *options, int64_t after_version,
                      log_replay_function replay, void *context, struct log **log, char **message) {
     char *ignored = NULL;
@@ -163,8 +170,7 @@ fdb_error_t log_open(const char *directory, const struct log_options *options, i
             set_message(text, os_last_error());
     }
     if (!error) {
-        atomic_store(&opened->synced_version, opened->last_version);
-        error = open_lanes(opened, opened->current, &opened->lanes);
+        error = make_ready(opened);
         if (error)
             set_message(text, os_last_error());
     }
@@ -341,7 +347,7 @@ fdb_error_t log_sync(struct log *log, int64_t version, unsigned lane) {
     int64_t synced = atomic_load(&log->synced_version);
     if (synced >= version)
         return ERROR_SUCCESS;
-    fdb_error_t error = log_sync_file(log, &log->lanes.files[lane]);
+    fdb_error_t error = log_sync_file(log, lane ? &log->lanes.files[lane] : &log->current->file);
     if (error)
         return fail(log, error);
     while (synced < version && !atomic_compare_exchange_weak(&log->synced_version, &synced, version))

@@ -36,9 +36,9 @@ struct log_segment {
     struct log_segment *next;
 };
 
-/* A segment's file, opened once for each lane: see log.c, invariant 6. */
+/* A segment's file, opened once more for each lane but the first: see log.c, invariant 6. */
 struct log_lanes {
-    struct os_file files[LOG_LANES_MAX]; /* closed: the descriptor is below 0 */
+    struct os_file files[LOG_LANES_MAX]; /* by lane; closed, and that of the first: the descriptor is below 0 */
 };
 
 struct log {
@@ -121,7 +121,10 @@ enum log_record_state log_record_check(const struct log_segment *segment, uint64
 
 /* ---- log_recovery.c ---- */
 
-/* log_open's work on what is in the directory: fills segments, current, spares, offset, last_version, generation_last and bytes. */
+/*
+ * log_open's work on what is in the directory: fills segments, current, spares, offset, last_version, generation_last and bytes. The directory is left to
+ * be synced before the first append.
+ */
 fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_function replay, void *context, char **message);
 
 #endif

@@ -12,7 +12,7 @@
  *               (no segment at all is right only while the base is empty: a log keeps its last one)
  *   4. verify   what lies behind the end of the chain: the torn tail, or damage
  *   5. settle   the records that may not be on disk are written again, what is left of lost ones behind them is
- *               wiped, and both are synced; so is the directory
+ *               wiped, and both are synced; log_open syncs the directory
  *
  * Up to 4 nothing on disk changes, so a log that is refused is left as it was found.
  *
@@ -612,10 +612,8 @@ fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_funct
         error = settle(&recovery, start);
     if (!error && recovery.directory_exists)
         error = os_directory_list(log->directory, visit_unfinished, &recovery);
-    if (!error && recovery.directory_exists) {
+    if (!error && recovery.directory_exists)
         adopt_spares(&recovery);
-        error = explain_system(&recovery, log_sync_directory(log));
-    }
     if (!error)
         resume(&recovery);
     memory_free(recovery.buffer);
