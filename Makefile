@@ -1,7 +1,7 @@
 # Keel: one Makefile, everything it makes lies under $(BUILD).
 #
 #   make            the library, build/lib/libfdb_c.so
-#   make demo       the hello world of the tutorial, run twice
+#   make demo       the tutorial's class scheduling, run on an embedded database
 #   make test       every test that needs nothing but Debian's packages
 #   make help       all targets
 
@@ -36,11 +36,11 @@ KEEL_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard layers/*.c recipes/*.c))
 .DELETE_ON_ERROR:
 
 .PHONY: all
-all: $(LIB) $(KEEL_LIB) ## build/lib/libfdb_c.so and build/lib/libkeel.so
+all: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel ## build/lib/libfdb_c.so, build/lib/libkeel.so and the command build/bin/keel
 
 # --- Debian packages: installed where that is possible, named in one line where it is not ---
 
-PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev
+PACKAGES = g++ liblmdb-dev libxxhash-dev libjansson-dev libcmocka-dev libcsv-dev libedit-dev python3
 DEPENDENCIES = $(BUILD)/.dependencies
 $(DEPENDENCIES): tools/install_packages.sh
 	@mkdir -p $(@D)
@@ -80,8 +80,9 @@ $(BUILD)/recipes/%.o: recipes/%.c Makefile | $(DEPENDENCIES)
 $(KEEL_LIB): $(KEEL_OBJECTS) $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
-	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN' \
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libkeel.so.0 -Wl,-z,nodelete -Wl,-z,defs -Wl,-rpath,'$$ORIGIN:$$ORIGIN/keel' \
 	  -o $@ $(KEEL_OBJECTS) -L$(BUILD)/lib -lfdb_c -ljansson -lm -lpthread
+	@ln -sf $(@F) $@.0
 
 # --- Programs on top of the public API: linked as a user would link them ---
 
@@ -128,6 +129,10 @@ $(BUILD)/bin/fuzz-tuple: tests/fuzz/fuzz_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/bench-tuple: bench/bench_tuple.c $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/bench-bulk: bench/bench_bulk.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
+$(BUILD)/bin/bulk-%: tests/bulk/%.c $(KEEL_LIB)
+	$(LINK_KEEL_PROGRAM)
 $(BUILD)/bin/keel-stacktester: $(wildcard tests/stacktester/*.c) $(wildcard tests/stacktester/*.h) $(KEEL_LIB)
 	$(LINK_KEEL_PROGRAM)
 
@@ -152,16 +157,44 @@ $(BUILD)/bin/points: tests/crash/points.c $(ARCHIVE)
 	@$(CC) -std=gnu11 $(OPTIMIZE) -g -Wall -Wextra $(CPPFLAGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) \
 	  $< -o $@ $(ARCHIVE) $(LIBRARIES)
 
+# --- The keel command: everything in one binary, so that it runs wherever it is copied to ---
+
+KEEL = $(BUILD)/bin/keel
+CLI_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c))
+$(BUILD)/cli/%.o: cli/%.c Makefile | $(DEPENDENCIES)
+	@mkdir -p $(@D)
+	@echo "cc $<"
+	@$(CC) $(CPPFLAGS) -Icli $(CFLAGS) -MMD -MP -c $< -o $@
+$(KEEL): $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(CLI_OBJECTS) $(KEEL_OBJECTS) $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
+
+# A test that runs commands beside writers in one process: all of keel but its main.
+$(BUILD)/bin/operation-load: tests/cli/operation_load.c $(filter-out $(BUILD)/cli/main.o,$(CLI_OBJECTS)) $(KEEL_OBJECTS) $(ARCHIVE)
+	@mkdir -p $(@D)
+	@echo "link $@"
+	@$(CC) $(CPPFLAGS) -Icli $(CFLAGS) $(LDFLAGS) $(filter-out $(ARCHIVE),$^) -o $@ $(ARCHIVE) $(LIBRARIES) -ljansson -lcsv -ledit -lm
+
 # --- The demo ---
 
 .PHONY: demo
-demo: $(BUILD)/bin/hello ## the hello world of the tutorial, run twice: the second finds the first one's data
+demo: $(BUILD)/bin/example-class_scheduling all ## builds Keel and runs the tutorial's class scheduling on an embedded database
 	@rm -rf $(BUILD)/demo.db
-	@echo "--- first run, on a database that does not exist yet:  $(BUILD)/bin/hello $(BUILD)/demo.db"
-	@$(BUILD)/bin/hello $(BUILD)/demo.db
-	@echo "--- second run, a new process on the same database:"
-	@$(BUILD)/bin/hello $(BUILD)/demo.db
-	@echo "--- the program is examples/hello.c; README.md says what to try next."
+	@$(BUILD)/bin/example-class_scheduling $(BUILD)/demo.db 300 30
+	@echo
+	@echo "That was examples/class_scheduling.c (docs/tutorial.md builds it step by step). Its data is still there. Try:"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db tree                                  the directories"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db getrange '/scheduling(\"attends\")'    who attends what"
+	@echo "    $(BUILD)/bin/keel $(BUILD)/demo.db                                       a shell; type help"
+	@echo "    make test                                                     every test"
+
+# The smallest program, run twice: the second run finds the first one's data.
+.PHONY: hello
+hello: $(BUILD)/bin/hello ## examples/hello.c twice: the second run finds what the first one wrote
+	@rm -rf $(BUILD)/hello.db
+	@$(BUILD)/bin/hello $(BUILD)/hello.db
+	@$(BUILD)/bin/hello $(BUILD)/hello.db
 
 # --- Tests ---
 
@@ -170,22 +203,28 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	$(foreach name,$(UNIT_NAMES),unit-$(name)=$(BUILD)/bin/unit-$(name)) \
 	conformance=$(BUILD)/bin/conformance misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple \
-	docs-layers='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD)' \
+	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
+	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) docs/layers.md docs/practices.md docs/bulk.md' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),recipe-$(name)=$(BUILD)/bin/recipe-$(name)) \
 	$(foreach name,$(EXAMPLE_NAMES),example-$(name)=$(BUILD)/bin/example-$(name)) \
 	$(foreach name,$(RECIPE_BENCH_NAMES),growth-$(name)='$(BUILD)/bin/bench-recipe-$(name) $(GROWTH_MAX)') \
+	bulk-kills='$(BUILD)/bin/bulk-kills $(SCRATCH)/bulk-kills $(BULK_KILLS)' \
+	bulk-million='$(BUILD)/bin/bulk-million $(SCRATCH)/bulk-million $(BULK_USERS)' \
 	model-sequential=$(BUILD)/bin/model-sequential \
 	model-concurrent=$(BUILD)/bin/model-concurrent \
 	crash='$(BUILD)/bin/crash $(SCRATCH)/crash $(CRASH_ROUNDS)' points='env -u KEEL_ROUNDS $(BUILD)/bin/points' \
+	cli='tests/cli/run.py $(KEEL)' \
 	demo='$(MAKE) -s demo && $(MAKE) -s demo'
 CRASH_ROUNDS ?= 20
 GROWTH_MAX ?= 10000
+BULK_KILLS ?= 2
+BULK_USERS ?= 100000
 TEST_PROGRAMS = $(foreach name,$(UNIT_NAMES),$(BUILD)/bin/unit-$(name)) $(BUILD)/bin/conformance $(BUILD)/bin/crash $(BUILD)/bin/points \
 	$(BUILD)/bin/misuse $(BUILD)/bin/fuzz-tuple $(foreach name,$(LAYER_NAMES),$(BUILD)/bin/layer-$(name)) \
 	$(foreach name,$(RECIPE_NAMES),$(BUILD)/bin/recipe-$(name)) $(foreach name,$(EXAMPLE_NAMES),$(BUILD)/bin/example-$(name)) \
-	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) \
-	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello
+	$(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) $(BUILD)/bin/bulk-kills $(BUILD)/bin/bulk-million \
+	$(BUILD)/bin/model-sequential $(BUILD)/bin/model-concurrent $(BUILD)/bin/hello $(KEEL) $(BUILD)/bin/operation-load
 
 .PHONY: test
 test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts them
@@ -207,8 +246,8 @@ conformance: $(BUILD)/bin/conformance ## the conformance suite; FDB_LIB=… FDB_
 # Everything once more under a checker. The random tests run fewer rounds there; the rest is the same.
 .PHONY: test-sanitized
 test-sanitized: ## make test under the address, undefined and thread sanitizers
-	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 test
-	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 test
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=address,undefined CRASH_ROUNDS=5 BULK_USERS=20000 test
+	@KEEL_ROUNDS=$(or $(ROUNDS),300) $(MAKE) SANITIZE=thread CRASH_ROUNDS=5 BULK_USERS=20000 test
 
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --num-callers=30
 .PHONY: test-valgrind
@@ -228,7 +267,9 @@ soak: $(TEST_PROGRAMS) ## the random tests for longer: SOAK=N times the usual ro
 	  model-sequential='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((3000 * KEEL_SOAK)) $(BUILD)/bin/model-sequential' \
 	  model-concurrent='KEEL_SEED=$$(date +%s) KEEL_ROUNDS=$$((200 * KEEL_SOAK)) $(BUILD)/bin/model-concurrent' \
 	  crash='$(BUILD)/bin/crash $(SCRATCH)/crash $$((20 * KEEL_SOAK)) $$(date +%s)' \
-	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points'
+	  points='KEEL_ROUNDS=$$((500 * KEEL_SOAK)) $(BUILD)/bin/points' \
+	  bulk-kills='$(BUILD)/bin/bulk-kills $(SCRATCH)/bulk-kills $$((2 * KEEL_SOAK)) $$(date +%s)' \
+	  bulk-million='$(BUILD)/bin/bulk-million $(SCRATCH)/bulk-million 1000000'
 
 .PHONY: bench
 bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits beside write+fdatasync, in one run; tuples
@@ -237,20 +278,42 @@ bench: $(BUILD)/bin/bench $(BUILD)/bin/bench-tuple ## reads beside LMDB, commits
 	@$(BUILD)/bin/bench $(BUILD)/bench-data $(ROWS)
 	@rm -rf $(BUILD)/bench-data
 
+.PHONY: bench-bulk
+bench-bulk: $(BUILD)/bin/bench-bulk ## bulk loads of up to ROWS rows (1000000): rows a second, and memory that does not grow
+	@rm -rf $(BUILD)/bench-bulk-data*
+	@$(BUILD)/bin/bench-bulk $(BUILD)/bench-bulk-data $(ROWS)
+	@rm -rf $(BUILD)/bench-bulk-data*
+
+.PHONY: bench-import
+bench-import: $(KEEL) ## keel import beside sqlite3's .import: ROWS rows (1000000), best of ROUNDS (3)
+	@tools/install_packages.sh sqlite3
+	@bench/bench_import.py $(KEEL) $(BUILD)/bench-import $(or $(ROWS),1000000) $(or $(ROUNDS),3)
+
 .PHONY: bench-recipes
 bench-recipes: $(foreach name,$(RECIPE_BENCH_NAMES),$(BUILD)/bin/bench-recipe-$(name)) ## rows read and time as each recipe's structure grows to SIZE elements (1000000)
 	@for name in $(RECIPE_BENCH_NAMES); do $(BUILD)/bin/bench-recipe-$$name $(or $(SIZE),1000000) || exit 1; done
 
+LIBDIR ?= $(PREFIX)/lib
 .PHONY: install
-install: $(LIB) $(KEEL_LIB) ## the libraries and their headers under PREFIX (DESTDIR)
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/foundationdb $(DESTDIR)$(PREFIX)/include/keel
-	install -m 755 $(LIB) $(KEEL_LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/foundationdb/*.h $(DESTDIR)$(PREFIX)/include/foundationdb/
-	install -m 644 include/keel/*.h $(DESTDIR)$(PREFIX)/include/keel/
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: keel\nDescription: tuple, subspace and directory layers for the fdb_c API\nVersion: 0.1\nRequires: foundationdb-client\nLibs: -L$${libdir} -lkeel\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/keel.pc
-	printf 'prefix=%s\nlibdir=$${prefix}/lib\nincludedir=$${prefix}/include\n\nName: foundationdb-client\nDescription: Keel, an embedded database behind the fdb_c API\nVersion: 7.4.0\nLibs: -L$${libdir} -lfdb_c\nCflags: -I$${includedir}\n' \
-	  '$(PREFIX)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/foundationdb-client.pc
+install: all ## the command, the libraries and their headers under PREFIX (DESTDIR, LIBDIR); SHADOW=1: also in the place of an official libfdb_c
+	@tools/install.sh $(BUILD) '$(DESTDIR)' $(PREFIX) $(LIBDIR) $(if $(SHADOW),shadow)
+
+VERSION := $(shell sed -nE 's/^\#define KEEL_VERSION "(.*)"$$/\1/p' include/keel/version.h)
+.PHONY: dist
+dist: ## build/keel-VERSION.tar.gz, what git has committed
+	@mkdir -p $(BUILD)
+	git archive --prefix=keel-$(VERSION)/ -o $(BUILD)/keel-$(VERSION).tar.gz HEAD
+
+DEB = $(BUILD)/keel_$(VERSION)_$(shell dpkg --print-architecture).deb
+.PHONY: deb
+deb: $(DEB) ## the Debian package
+$(DEB): all $(wildcard docs/*) tools/install.sh tools/make_deb.sh
+	@tools/make_deb.sh $(BUILD)
+
+REFERENCE_HEADERS = include/foundationdb/fdb_c.h $(wildcard include/keel/*.h)
+.PHONY: reference
+reference: ## the API reference, made from the headers: build/reference/index.md
+	@tools/make_reference.py $(BUILD)/reference $(REFERENCE_HEADERS)
 
 .PHONY: clean
 clean: ## removes build/
@@ -260,4 +323,4 @@ clean: ## removes build/
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 24
 
--include $(shell find $(BUILD)/src $(BUILD)/layers $(BUILD)/recipes -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/src $(BUILD)/layers $(BUILD)/recipes $(BUILD)/cli -name '*.d' 2>/dev/null)

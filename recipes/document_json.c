@@ -78,6 +78,16 @@ fdb_error_t document_build_open(struct document_build *build, const struct docum
     return 0;
 }
 
+fdb_error_t document_build_again(struct document_build *build, size_t path_length) {
+    json_t *holder = build->frames[0].container;
+    if (json_array_clear(holder))
+        return NO_MEMORY;
+    build->top = 0;
+    build->last.length = 0;
+    build->frames[0] = (struct document_frame){holder, path_length, -1};
+    return 0;
+}
+
 void document_build_close(struct document_build *build) {
     json_decref(build->frames[0].container);
     free(build->frames);

@@ -56,6 +56,20 @@ fdb_error_t document_plan_add(struct document_plan *plan, enum document_operatio
     return 0;
 }
 
+fdb_error_t document_plan_visit(const struct document_plan *plan, keel_document_row visit, void *context) {
+    struct operation_header header;
+    fdb_error_t error = 0;
+    for (size_t position = 0; !error && position < plan->length;) {
+        memcpy(&header, plan->data + position, sizeof header);
+        const uint8_t *first = plan->data + position + sizeof header;
+        if (header.operation == OPERATION_SET)
+            error = visit(context, keel_bytes_of(first, header.first_length),
+                          keel_bytes_of(first + header.first_length, header.second_length));
+        position += sizeof header + header.first_length + header.second_length;
+    }
+    return error;
+}
+
 void document_plan_carry_out(const struct document_plan *plan, FDBTransaction *tr) {
     struct operation_header header;
     for (size_t position = 0; position < plan->length;) {
@@ -112,16 +126,14 @@ static fdb_error_t push_steps(struct document_tree *tree) {
     return 0;
 }
 
-/* Close the tree whatever this returns. id NULL: a hierarchy. */
-fdb_error_t document_tree_open(struct document_tree *tree, FDBTransaction *tr,
-                               const keel_subspace *space,
-                             const keel_element *id, keel_tuple path) {
-    tree->tr = tr;
+fdb_error_t document_tree_open_rows(struct document_tree *tree, const keel_subspace *space,
+                                    const keel_element *id, keel_tuple path) {
+    tree->tr = NULL;
     tree->leaf_in_key = !id;
     tree->plan = (struct document_plan){0};
     tree->steps = path;
     tree->lengths = NULL;
-    if (!tr || !space || (path.count && !path.elements))
+    if (!space || (path.count && !path.elements))
         return KEEL_ERROR_ARGUMENT;
     if (path.count > DEPTH_MAX)
         return KEEL_ERROR_DOCUMENT_DEPTH;
@@ -134,6 +146,15 @@ fdb_error_t document_tree_open(struct document_tree *tree, FDBTransaction *tr,
     if (!error && id)
         error = document_push(&tree->key, *id);
     return error ? error : push_steps(tree);
+}
+
+/* Close the tree whatever this returns. id NULL: a hierarchy. */
+fdb_error_t document_tree_open(struct document_tree *tree, FDBTransaction *tr,
+                               const keel_subspace *space, const keel_element *id,
+                               keel_tuple path) {
+    fdb_error_t error = document_tree_open_rows(tree, space, id, path);
+    tree->tr = tr;
+    return error || tr ? error : KEEL_ERROR_ARGUMENT;
 }
 
 void document_tree_close(struct document_tree *tree) {

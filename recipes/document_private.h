@@ -40,6 +40,9 @@ struct document_tree {
 /* id NULL: a hierarchy. Close the tree whatever this returns. */
 fdb_error_t document_tree_open(struct document_tree *tree, FDBTransaction *tr,
                                const keel_subspace *space, const keel_element *id, keel_tuple path);
+/* The same where rows are made without a transaction. */
+fdb_error_t document_tree_open_rows(struct document_tree *tree, const keel_subspace *space,
+                                    const keel_element *id, keel_tuple path);
 void document_tree_close(struct document_tree *tree);
 
 /* Appends an element. key_too_large. */
@@ -66,6 +69,9 @@ fdb_error_t document_plan_clear_markers(struct document_tree *tree, size_t lengt
 fdb_error_t document_plan_marker(struct document_tree *tree, int marker);
 fdb_error_t document_plan_value(struct document_tree *tree, json_t *json);
 void document_plan_carry_out(const struct document_plan *plan, FDBTransaction *tr);
+/* The rows that it sets. */
+fdb_error_t document_plan_visit(const struct document_plan *plan, keel_document_row visit,
+                                void *context);
 
 /* The element of a scalar; it points into the scalar. */
 keel_element document_leaf_of(const json_t *json);
@@ -94,6 +100,8 @@ struct document_build {
 
 /* On success, close it; frame 0 then has the value, if there were rows. */
 fdb_error_t document_build_open(struct document_build *build, const struct document_tree *tree);
+/* Begins with another value, whose path ends at this length of its rows' keys. */
+fdb_error_t document_build_again(struct document_build *build, size_t path_length);
 /* Rows in key order, all below the key of the tree. */
 fdb_error_t document_build_row(struct document_build *build, keel_bytes key, keel_bytes value);
 void document_build_close(struct document_build *build);

@@ -530,6 +530,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_database_get_client_status(FDBDataba
 
 /* ---- Tenants (see rule 6) ---- */
 
+/* As their namesakes of the database, inside a tenant. */
 DLLEXPORT WARN_UNUSED_RESULT fdb_error_t
 fdb_tenant_create_transaction(FDBTenant* tenant, FDBTransaction** out_transaction);
 

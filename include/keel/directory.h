@@ -133,6 +133,7 @@ fdb_error_t keel_directory_remove_if_exists(FDBTransaction *tr, const keel_direc
 
 /* ---- Looking ---- */
 
+/* Whether there is a directory at the path. Writes nothing. */
 fdb_error_t keel_directory_exists(FDBTransaction *tr, const keel_directory *parent, keel_path path,
                                   int *exists);
 

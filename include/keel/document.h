@@ -118,6 +118,29 @@ fdb_error_t keel_document_list(FDBTransaction *tr, const keel_subspace *space,
                                const keel_element *after, int limit, keel_document_visitor visit,
                                void *context);
 
+/*
+ * The same with the documents themselves, as JSON that lasts until `visit` returns: all rows in one
+ * scan, by snapshot. Rows of an id that are no document are STORED_FORMAT.
+ */
+typedef fdb_error_t (*keel_document_reader)(void *context, const keel_element *id,
+                                            const char *json, size_t length);
+fdb_error_t keel_document_scan(FDBTransaction *tr, const keel_subspace *space,
+                               const keel_element *after, int limit, keel_document_reader visit,
+                               void *context);
+
+/*
+ * The rows that keel_document_set writes for a whole document, for who writes them by other means:
+ * a bulk load (keel/bulk.h), a file. Calls `visit` with each, not in the order of keys; both views
+ * last until it returns, its non-zero answer ends the walk and comes back. `id` NULL: the id is the
+ * document's member `id_member`, NOT_FOUND if it has none, TUPLE_TYPE if that is null, an object or
+ * an array; an integer, double, boolean or string will do. `id_member` is not looked at otherwise.
+ * Errors come before the first row is visited.
+ */
+typedef fdb_error_t (*keel_document_row)(void *context, keel_bytes key, keel_bytes value);
+fdb_error_t keel_document_rows(const keel_subspace *space, const keel_element *id,
+                               const char *id_member, const char *json, size_t length,
+                               keel_document_row visit, void *context);
+
 /* ---- Hierarchies: one tree, leaves in the keys ----
  *
  * As the functions above, without an id. A leaf that does not fit in its key is key_too_large.

@@ -64,16 +64,22 @@ extern "C" {
     X(NOT_FOUND, 21300, "There is no such element")                                                \
     X(INDEX_RANGE, 21301, "The index is negative or lies behind the end")                          \
     X(EMPTY_NAME, 21302, "A name or label is empty, and may not be")                               \
-    X(DUPLICATE, 21303, "A unique index already has an entry with this value")                     \
+    X(DUPLICATE, 21303, "There is an entry with this key or value already, and may be only one")    \
     X(DOCUMENT_PATH, 21304, "The path leads through a value that is not an object or an array")    \
     X(JSON, 21305, "The text is not valid JSON")                                                   \
     X(BOX, 21306, "The box has a minimum above its maximum, or reaches beyond the space")          \
     X(VALUE_TOO_LARGE_FOR_KEY, 21307, "The value does not fit where the structure has to store it") \
-    X(LEASE_LOST, 21308, "The lease has ended: the task went back or to another worker")           \
+    X(LEASE_LOST, 21308, "The lease has ended: the task or load went back or to another worker")   \
     X(CARDINALITY, 21309, "The relationship allows no further member on this side")                \
     X(STORED_FORMAT, 21310, "What is stored under these keys was not written by this structure")   \
     X(DESCRIPTOR, 21311, "The file descriptor could not be read or written")                       \
-    X(DOCUMENT_DEPTH, 21312, "The document has more levels inside each other than is allowed")
+    X(DOCUMENT_DEPTH, 21312, "The document has more levels inside each other than is allowed") \
+    /* bulk work */                                                                                \
+    X(BULK_EXISTS, 21400, "There is a load of this name already")                                  \
+    X(BULK_STATE, 21401, "The load is in a state that does not allow this")                        \
+    X(BULK_NOT_VALIDATED, 21402, "Only a load that was validated can be activated")                \
+    X(BULK_MISMATCH, 21403, "The rows in the database are not those that were loaded")             \
+    X(BULK_INPUT, 21404, "The input is not the one that an earlier run of this load has read")
 
 /* KEEL_ERROR_BUFFER_TOO_SMALL = 21000 and so on. */
 typedef enum keel_error_code {

@@ -14,6 +14,7 @@
 
 /* The recipes. */
 #include <keel/blob.h>
+#include <keel/bulk.h>
 #include <keel/counter.h>
 #include <keel/document.h>
 #include <keel/index.h>

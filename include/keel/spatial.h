@@ -108,6 +108,7 @@ fdb_error_t keel_spatial_within_meters(FDBTransaction *tr, const keel_subspace *
 
 /* ---- The curve ---- */
 
+/* The place of a point on the Z-order curve, the bits of x and y interleaved, and back again. */
 uint64_t keel_spatial_z(uint32_t x, uint32_t y);
 void keel_spatial_xy(uint64_t z, uint32_t *x, uint32_t *y);
 

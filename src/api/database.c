@@ -15,9 +15,9 @@
 #include <string.h>
 
 #include "api/api_version.h"
-#include "api/log_line.h"
 #include "api/network.h"
 #include "api/place.h"
+#include "os/log_line.h"
 #include "util/memory.h"
 
 /* ---- Opening ---- */

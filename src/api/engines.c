@@ -21,10 +21,10 @@
 
 #include <stdlib.h>
 
-#include "api/log_line.h"
 #include "api/place.h"
 #include "engine/engine.h"
 #include "os/file.h"
+#include "os/log_line.h"
 #include "os/path.h"
 #include "os/thread.h"
 #include "util/memory.h"
@@ -108,6 +108,7 @@ fdb_error_t engines_open(const char *path, struct database **database) {
     error = open_entry(path, &entry);
     if (!error) {
         entry->references++;
+        atomic_store(&entry->database->handles, (uint64_t)entry->references);
         *database = entry->database;
     }
     os_mutex_unlock(&lock);
@@ -115,7 +116,10 @@ fdb_error_t engines_open(const char *path, struct database **database) {
 }
 
 fdb_error_t engines_open_memory(struct database **database) {
-    return open_engine(":memory:", database);
+    fdb_error_t error = open_engine(":memory:", database);
+    if (!error)
+        atomic_store(&(*database)->handles, 1);
+    return error;
 }
 
 /* ---- Closing ---- */
@@ -136,6 +140,8 @@ static void close_now(struct database *database) {
         *link = entry->next;
         database_close(database);
         memory_free(entry);
+    } else {
+        atomic_store(&database->handles, (uint64_t)entry->references);
     }
     os_mutex_unlock(&lock);
 }

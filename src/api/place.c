@@ -29,8 +29,8 @@
 #include <string.h>
 
 #include "api/engines.h"
-#include "api/log_line.h"
 #include "os/file.h"
+#include "os/log_line.h"
 #include "os/thread.h"
 #include "util/memory.h"
 
@@ -270,6 +270,12 @@ static fdb_error_t pass_estimate_bytes(struct database *database, struct bytes b
     return error ? error : database_estimate_bytes(target, begin, end, bytes);
 }
 
+static fdb_error_t pass_pin(struct database *database, int64_t version, struct database **pinned) {
+    struct database *target;
+    fdb_error_t error = reach(database, &target);
+    return error ? error : database_pin(target, version, pinned);
+}
+
 static void pass_status(struct database *database, struct database_status *status) {
     struct place *place = (struct place *)database;
     struct database *target = peek(database);
@@ -296,6 +302,7 @@ static const struct database_methods methods = {
     .watch = pass_watch,
     .unwatch = pass_unwatch,
     .estimate_bytes = pass_estimate_bytes,
+    .pin = pass_pin,
     .status = pass_status,
 };
 

@@ -54,6 +54,10 @@ struct commit_request {
 
     _Atomic uint64_t ticket; /* set by database_commit: what database_drive needs to know of the request */
 
+    struct database *database;   /* the database's own, while in flight: itself, … */
+    int64_t queued_ns;           /* … when it got the request … */
+    void (*answer)(struct commit_request *request, fdb_error_t error); /* … and the caller's `complete` */
+
     struct commit_request *next; /* the database's own, while in flight */
     bool settled;                /* likewise */
     fdb_error_t error;           /* likewise */
@@ -68,7 +72,13 @@ struct watch {
     void *links[4];      /* the database's own */
 };
 
-/* What the status document and the keel command show. Totals since open. */
+/* How long something took lately; `count` is how many were measured. */
+struct latency_status {
+    uint64_t count;
+    int64_t p50_ns, p95_ns, p99_ns, max_ns;
+};
+
+/* What the status document and the keel command show. Totals since open, so that rates are the reader's business. */
 struct database_status {
     char path[4096];
     int64_t read_version;
@@ -77,6 +87,15 @@ struct database_status {
     uint64_t reads, rows_read, commits, conflicts, batches, mutations, mutation_bytes;
     uint64_t window_bytes, window_bytes_max, log_bytes, base_bytes, watch_count;
     uint64_t checkpoints;
+    struct latency_status commit_latency; /* from database_commit to the answer, every one */
+    struct latency_status read_latency;   /* of get and get_range, one in 64 */
+    uint64_t base_free_bytes;             /* of base_bytes: pages that will be used again */
+    uint64_t damaged_reads;               /* that met a row whose checksum does not match */
+    uint64_t handle_count;                /* FDBDatabase objects that lead here */
+    int64_t process_id;
+    int64_t uptime_us;
+    uint64_t pin_count;    /* long reads under way */
+    int64_t oldest_pin_us; /* for how long the oldest one has been */
     bool durable, failed, in_memory, disk_full;
 };
 
@@ -94,12 +113,14 @@ struct database_methods {
     fdb_error_t (*watch)(struct database *database, struct watch *watch);
     bool (*unwatch)(struct database *database, struct watch *watch);
     fdb_error_t (*estimate_bytes)(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes);
+    fdb_error_t (*pin)(struct database *database, int64_t version, struct database **pinned);
     void (*status)(struct database *database, struct database_status *status);
 };
 
 /* The head of every implementation. */
 struct database {
     const struct database_methods *methods;
+    _Atomic uint64_t handles; /* FDBDatabase objects that lead here: kept, and shown by the status, for who opens and shares it (api/engines.c) */
 };
 
 /*
@@ -179,6 +200,17 @@ static inline bool database_unwatch(struct database *database, struct watch *wat
 static inline fdb_error_t database_estimate_bytes(struct database *database, struct bytes begin, struct bytes end,
                                                   int64_t *bytes) {
     return database->methods->estimate_bytes(database, begin, end, bytes);
+}
+
+/*
+ * The database as it is at a version that can be read now, readable there for as long as the caller likes: *pinned answers database_get and
+ * database_get_range at that version, from one thread at a time, until database_close gives it back; its other calls are not there. At most
+ * DATABASE_PINS_MAX at once: TOO_MANY_LONG_READS beyond. Errors also as database_check_read_version and database_get. REQUIRES: the database
+ * outlives it.
+ */
+enum { DATABASE_PINS_MAX = 64 };
+static inline fdb_error_t database_pin(struct database *database, int64_t version, struct database **pinned) {
+    return database->methods->pin(database, version, pinned);
 }
 
 static inline void database_get_status(struct database *database, struct database_status *status) {

@@ -7,6 +7,8 @@
 #ifndef KEEL_ENGINE_BASE_H
 #define KEEL_ENGINE_BASE_H
 
+#include <stdatomic.h>
+
 #include "util/bytes.h"
 #include "util/error.h"
 
@@ -17,6 +19,7 @@ struct base_methods {
     void (*close)(struct base *base);
     int64_t (*version)(struct base *base);
     uint64_t (*bytes)(struct base *base);
+    uint64_t (*free_bytes)(struct base *base);
 
     fdb_error_t (*snapshot_create)(struct base *base, struct base_snapshot **snapshot);
     void (*snapshot_destroy)(struct base_snapshot *snapshot);
@@ -42,6 +45,7 @@ struct base_methods {
 
 struct base {
     const struct base_methods *methods;
+    _Atomic uint64_t damaged_reads; /* that met a row whose checksum does not match */
 };
 
 struct base_snapshot {
@@ -70,6 +74,9 @@ static inline int64_t base_version(struct base *base) { return base->methods->ve
 /* Bytes in use on disk or in memory. Any thread. */
 static inline uint64_t base_bytes(struct base *base) { return base->methods->bytes(base); }
 
+/* Of these, what lies free and will be used again. Looks at the list of free pages: for people who ask. Any thread. */
+static inline uint64_t base_free_bytes(struct base *base) { return base->methods->free_bytes(base); }
+
 /*
  * A snapshot belongs to one thread at a time. It starts out reset: it must be renewed before use. Renewing takes what is committed now
  * and tells its version; resetting gives it back so that it pins nothing and costs nothing. Both are cheap (no lock, no allocation).
@@ -84,7 +91,10 @@ static inline fdb_error_t base_snapshot_renew(struct base_snapshot *snapshot, in
 }
 static inline void base_snapshot_reset(struct base_snapshot *snapshot) { snapshot->methods->snapshot_reset(snapshot); }
 
-/* Views returned by the calls below stay valid until the snapshot is renewed or reset (the key of a cursor: until it moves). */
+/*
+ * Reads of a damaged row fail with ROW_DAMAGED and leave a line in the log (os/log_line.h), once a key.
+ *
+ * Views returned by the calls below stay valid until the snapshot is renewed or reset (the key of a cursor: until it moves). */
 static inline fdb_error_t base_get(struct base_snapshot *snapshot, struct bytes key, struct bytes *value, bool *present) {
     return snapshot->methods->get(snapshot, key, value, present);
 }

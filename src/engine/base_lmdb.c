@@ -22,6 +22,12 @@
  *     01 510 bytes    -> {value, below 7} ──► 02 7 "tail"      -> value of a key of 510 + 4 bytes
  *     01 "banana"     -> value                02 7 502 bytes   -> {below 9} ──► sub-tree 9
  *
+ * Checksums. LMDB's pages bear none. So every LMDB value but the record's ends with four bytes of
+ * XXH3 over its LMDB key and the rest of it, tested when it is read: a row that the disk changed is
+ * reported (ROW_DAMAGED), not served. (A range read trusts a page all of whose rows were tested
+ * since the last commit: page_enter.) The record has one inside. What follows speaks of values
+ * without it.
+ *
  *   1. A chunk shorter than its node allows is a whole rest of a key; its entry is the bare value.
  *      This is every key below 510 bytes: the hot path has no header, no allocation and one LMDB
  *      look-up.
@@ -42,8 +48,9 @@
  * Failure. The caller aborts after any error; LMDB then has changed nothing that the last commit's
  * pages refer to. A full disk can be tried again; any other failed commit poisons writing
  * (`failed`) until the base is opened again, reads go on. LMDB writes short when a disk fills up
- * and calls that EIO: write_error asks the disk again. LMDB's pages bear no checksums: damage
- * inside one is found only where it breaks the tree's structure.
+ * and calls that EIO: write_error asks the disk again. Damage inside a row is found when it is
+ * read. A key that damage made unfindable is found missing by nobody but the check of the whole
+ * (check.c), and a page that damage made no page may crash LMDB: that check reads pages itself.
  */
 #include "engine/base_lmdb.h"
 
@@ -53,6 +60,7 @@
 #include "engine/base_estimate.h"
 #include "engine/base_pages.h"
 #include "os/file.h"
+#include "os/log_line.h"
 #include "util/memory.h"
 
 static const uint8_t record_magic[8] = {'K', 'e', 'e', 'l', 'B', 'a', 's', 'e'};
@@ -70,8 +78,6 @@ static const char file_name[] = "base.keel";
 #define MAP_BYTES_MAX (UINT64_C(1) << 40)
 #endif
 #define MAP_BYTES_MIN (UINT64_C(64) << 20)
-#define SMALL_MAP_BYTES                                                                            \
-    (UINT64_C(1) << 20) /* for looking and for creating; LMDB enlarges it to what the file needs */
 
 /* ---- Results and the record ---- */
 
@@ -102,9 +108,47 @@ fdb_error_t base_lmdb_error(int result) {
     }
 }
 
+/* True if the log has no line about this key yet and has room for one: then it is noted. */
+static bool is_news(struct lmdb_base *b, struct bytes key) {
+    uint64_t sum = checksum(key, 0) | 1;
+    for (int i = 0; i < DAMAGE_LINES_MAX; i++) {
+        uint64_t noted = 0;
+        if (atomic_compare_exchange_strong(&b->damage_lines[i], &noted, sum))
+            return true;
+        if (noted == sum)
+            return false;
+    }
+    return false;
+}
+
+fdb_error_t base_lmdb_row_damaged(struct lmdb_base *b, MDB_val key) {
+    enum { SHOWN_BYTES = 200 };
+    char shown[4 * SHOWN_BYTES + 4] = "", *to = shown;
+    atomic_fetch_add_explicit(&b->base.damaged_reads, 1, memory_order_relaxed);
+    if (!is_news(b, view(key)))
+        return ERROR_ROW_DAMAGED;
+    const uint8_t *data = key.mv_data;
+    size_t from = key.mv_size && data[0] == NODE_SUBTREE ? SUBTREE_PREFIX_BYTES : ROOT_PREFIX_BYTES;
+    for (size_t i = from; i < key.mv_size && i < from + SHOWN_BYTES; i++)
+        to += sprintf(to, data[i] >= 0x20 && data[i] < 0x7f && data[i] != '\\' ? "%c" : "\\x%02x",
+                      data[i]);
+    if (key.mv_size > from + SHOWN_BYTES)
+        strcpy(to, "...");
+    log_line("%s: the row of key %s\"%s\" is damaged: its checksum does not match", b->path,
+             from > ROOT_PREFIX_BYTES ? "(a long one, its part) " : "", shown);
+    return ERROR_ROW_DAMAGED;
+}
+
 static MDB_val record_key(void) {
     static uint8_t key = NODE_RECORD;
     return (MDB_val){1, &key};
+}
+
+static uint32_t record_sum(const uint8_t record[RECORD_BYTES]) {
+    uint8_t copy[RECORD_BYTES];
+    memcpy(copy, record, RECORD_BYTES);
+    coding_put_u32(copy + RECORD_SUM, 0);
+    return checksum_row(view(record_key()), bytes_make(copy, RECORD_BYTES));
 }
 
 int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record) {
@@ -115,7 +159,11 @@ int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **re
     if (value.mv_size < RECORD_BYTES ||
         memcmp(value.mv_data, record_magic, sizeof record_magic) != 0)
         return MDB_NOTFOUND;
-    *record = value.mv_data;
+    const uint8_t *data = value.mv_data;
+    if (coding_get_u32(data + RECORD_FORMAT) == FORMAT_VERSION &&
+        coding_get_u32(data + RECORD_SUM) != record_sum(data))
+        return MDB_CORRUPTED;
+    *record = data;
     return MDB_SUCCESS;
 }
 
@@ -126,6 +174,7 @@ int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
     coding_put_u32(record + RECORD_FORMAT, FORMAT_VERSION);
     coding_put_u64(record + RECORD_VERSION, (uint64_t)version);
     coding_put_u64(record + RECORD_SUBTREE_NEXT, subtree_next);
+    coding_put_u32(record + RECORD_SUM, record_sum(record));
     MDB_val key = record_key(), value = {sizeof record, record};
     return mdb_put(transaction, tree, &key, &value, 0);
 }
@@ -154,6 +203,7 @@ int base_lmdb_renew(struct lmdb_base *b, MDB_txn *transaction) {
 /* ---- Checking ---- */
 
 struct check {
+    struct lmdb_base *base;
     MDB_cursor *at;
     uint64_t subtree_next;
     uint64_t entries; /* seen so far */
@@ -170,6 +220,8 @@ static fdb_error_t check_node(struct check *check, uint64_t subtree, unsigned de
     while (!result && node_contains(subtree, key)) {
         check->entries++;
         if (subtree && key.mv_size == prefix)
+            return ERROR_DATABASE_DAMAGED;
+        if (value_open(check->base, key, &value))
             return ERROR_DATABASE_DAMAGED;
         if (key.mv_size == LMDB_KEY_BYTES) {
             struct entry entry;
@@ -191,7 +243,7 @@ static fdb_error_t check_node(struct check *check, uint64_t subtree, unsigned de
 
 static fdb_error_t lmdb_check(struct base *base) {
     struct lmdb_base *b = base_of(base);
-    struct check check = {.entries = 1}; /* the record */
+    struct check check = {.base = b, .entries = 1}; /* the record */
     const uint8_t *record;
     MDB_txn *transaction;
     MDB_stat statistics;
@@ -231,11 +283,33 @@ static uint64_t lmdb_bytes(struct base *base) {
     return (information.me_last_pgno + 1) * b->page_bytes;
 }
 
+/* The free tree maps transactions to lists of pages, each with its length in front. */
+static uint64_t lmdb_free_bytes(struct base *base) {
+    enum { FREE_TREE = 0 };
+    struct lmdb_base *b = base_of(base);
+    MDB_txn *transaction;
+    MDB_cursor *at;
+    MDB_val key, list;
+    uint64_t pages = 0;
+    if (mdb_txn_begin(b->environment, NULL, MDB_RDONLY, &transaction))
+        return 0;
+    mdb_txn_reset(transaction);
+    if (base_lmdb_renew(b, transaction) == MDB_SUCCESS && mdb_cursor_open(transaction, FREE_TREE, &at) == MDB_SUCCESS) {
+        while (mdb_cursor_get(at, &key, &list, MDB_NEXT) == MDB_SUCCESS)
+            if (list.mv_size >= sizeof(uint64_t))
+                pages += coding_get_u64(list.mv_data);
+        mdb_cursor_close(at);
+    }
+    mdb_txn_abort(transaction);
+    return pages * b->page_bytes;
+}
+
 static void lmdb_close(struct base *base) {
     struct lmdb_base *b = base_of(base);
     base_lmdb_write_abort(base);
     if (b->environment)
         mdb_env_close(b->environment);
+    memory_free(b->verified);
     memory_free(b->scratch);
     memory_free(b->path);
     memory_free(b);
@@ -245,6 +319,7 @@ static const struct base_methods lmdb_methods = {
     .close = lmdb_close,
     .version = lmdb_version,
     .bytes = lmdb_bytes,
+    .free_bytes = lmdb_free_bytes,
     .snapshot_create = base_lmdb_snapshot_create,
     .snapshot_destroy = base_lmdb_snapshot_destroy,
     .snapshot_renew = base_lmdb_snapshot_renew,
@@ -274,14 +349,14 @@ static fdb_error_t refuse(fdb_error_t error, const char *path, const char *what,
     return error;
 }
 
-static int environment_open(const char *path, unsigned flags, unsigned snapshots_max,
-                            size_t map_bytes, MDB_env **environment) {
+int base_lmdb_environment_open(const char *path, unsigned flags, unsigned snapshots_max,
+                               size_t map_bytes, MDB_env **environment) {
     MDB_env *made;
     int result = mdb_env_create(&made);
     if (result)
         return result;
     result = mdb_env_set_maxreaders(made, snapshots_max +
-                                              2); /* lmdb_check's, and one to spare for a tool */
+                                              4); /* for lmdb_check and lmdb_free_bytes, and to spare for a tool */
     if (!result)
         result = mdb_env_set_mapsize(made, map_bytes);
     if (!result)
@@ -316,7 +391,7 @@ static int environment_create(const char *path, bool sync) {
     MDB_env *environment;
     MDB_txn *transaction;
     MDB_dbi tree;
-    int result = environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES,
+    int result = base_lmdb_environment_open(path, MDB_NOLOCK | (sync ? 0 : MDB_NOSYNC), 1, SMALL_MAP_BYTES,
                                   &environment);
     if (result)
         return result;
@@ -385,7 +460,7 @@ static fdb_error_t file_probe(const char *path, char **message) {
     MDB_dbi tree;
     uint8_t record[RECORD_BYTES];
     int result =
-        environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
+        base_lmdb_environment_open(path, MDB_RDONLY | MDB_NOLOCK, 1, SMALL_MAP_BYTES, &environment);
     if (result == MDB_INVALID || result == MDB_VERSION_MISMATCH)
         return refuse(ERROR_FORMAT_FOREIGN, path, "not a file of Keel's base", message);
     if (result)
@@ -404,7 +479,23 @@ static fdb_error_t file_probe(const char *path, char **message) {
         return refuse(base_lmdb_error(result), path, mdb_strerror(result), message);
     if (coding_get_u32(record + RECORD_FORMAT) > FORMAT_VERSION)
         return refuse(ERROR_FORMAT_NEWER, path, "its format is newer than this library", message);
+    if (coding_get_u32(record + RECORD_FORMAT) < FORMAT_VERSION)
+        return refuse(ERROR_FORMAT_OLDER, path,
+                      "its format is older than this library reads; copy the data with the Keel"
+                      " that wrote it",
+                      message);
     return ERROR_SUCCESS;
+}
+
+/* A compaction that was interrupted (compact.c) leaves its unfinished copy. Nobody needs it. */
+static void remove_leftover(const char *path) {
+    size_t size = strlen(path) + sizeof ".compact";
+    char *leftover = memory_allocate(size);
+    if (!leftover)
+        return;
+    snprintf(leftover, size, "%s.compact", path);
+    (void)os_remove(leftover);
+    memory_free(leftover);
 }
 
 /* Leaves a file at `path` that is ours and can be opened. */
@@ -438,7 +529,7 @@ static fdb_error_t file_open(struct lmdb_base *b, const struct base_options *opt
     uint64_t map_bytes = MAP_BYTES_MAX;
     for (; (result == ENOMEM || result == EINVAL) && map_bytes >= MAP_BYTES_MIN; map_bytes /= 4)
         result =
-            environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
+            base_lmdb_environment_open(b->path, flags, options->snapshots_max, map_bytes, &b->environment);
     if (result) {
         b->environment = NULL;
         return refuse(base_lmdb_error(result), b->path, mdb_strerror(result), message);
@@ -467,10 +558,13 @@ fdb_error_t base_lmdb_open(const char *directory, const struct base_options *opt
     b->base.methods = &lmdb_methods;
     size_t size = strlen(directory) + sizeof file_name + 1;
     b->path = memory_allocate(size);
+    b->verified = memory_allocate_zeroed(VERIFIED_PAGES * sizeof *b->verified);
     fdb_error_t error = ERROR_LARGE_ALLOC_FAILED;
-    if (b->path) {
+    if (b->path && b->verified) {
         snprintf(b->path, size, "%s/%s", directory, file_name);
         error = file_prepare(directory, b->path, options->sync, message);
+        if (!error)
+            remove_leftover(b->path);
         if (!error)
             error = file_open(b, options, message);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the base on LMDB share: base_lmdb.c (opening, and the picture of the whole),
- * base_lmdb_read.c, base_lmdb_write.c. Private to them, and the one place that includes lmdb.h.
+ * base_lmdb_read.c, base_lmdb_write.c. Private to them and, for the format of entries and for copying, to check_rows.c and
+ * compact.c; the one place that includes lmdb.h.
  */
 #ifndef KEEL_ENGINE_BASE_LMDB_H
 #define KEEL_ENGINE_BASE_LMDB_H
@@ -12,7 +13,11 @@
 #include <lmdb.h>
 #include <stdatomic.h>
 
+#include "util/checksum.h"
 #include "util/coding.h"
+
+#define SMALL_MAP_BYTES                                                                            \
+    (UINT64_C(1) << 20) /* for looking, copying and creating; LMDB enlarges it to what the file needs */
 
 /* ---- The format: docs/format.md, "Base" ---- */
 
@@ -29,13 +34,17 @@ enum {
     VALUE_BYTES_MAX = 100000,
     DEPTH_MAX = 1 + (KEY_BYTES_MAX - ROOT_CHUNK_BYTES) / SUBTREE_CHUNK_BYTES,
     PATH_BYTES = ROOT_CHUNK_BYTES + DEPTH_MAX * SUBTREE_CHUNK_BYTES,
-    FORMAT_VERSION = 1,
+    SUM_BYTES = 4, /* behind every value but the record */
+    FORMAT_VERSION = 2,
+    DAMAGE_LINES_MAX = 16, /* in the log, for an open base */
+    VERIFIED_PAGES = 1 << 16,
+    PAGE_ROWS_TESTED = 16, /* one by one, before the rest of a page is tested too */
 };
 
 enum record_offset {
     RECORD_MAGIC = 0,
     RECORD_FORMAT = 8,        /* u32 */
-    RECORD_RESERVED = 12,     /* u32, zero */
+    RECORD_SUM = 12,          /* u32, of the LMDB key and the record with zeros here */
     RECORD_VERSION = 16,      /* i64 */
     RECORD_SUBTREE_NEXT = 24, /* u64 */
     RECORD_BYTES = 32,
@@ -61,6 +70,8 @@ struct lmdb_base {
     MDB_cursor *at;   /* where it last wrote */
     uint64_t subtree_next; /* the first number never used */
     uint8_t *scratch;      /* for an entry with a header; made when first needed */
+    _Atomic uint64_t *verified; /* VERIFIED_PAGES marks: see page_enter */
+    _Atomic uint64_t damage_lines[DAMAGE_LINES_MAX]; /* checksums of the keys that the log names as damaged; 0: free */
 };
 
 struct lmdb_snapshot {
@@ -73,6 +84,14 @@ struct lmdb_snapshot {
     bool shallow_stale, deep_stale; /* the cursor does not yet know the renewed transaction */
     size_t transaction_id; /* the LMDB transaction whose version is cached below; 0 is none */
     int64_t version;
+
+    /* The page that the shallow cursor was in last: see page_enter. */
+    uintptr_t page;       /* its address; 0: unknown */
+    bool page_verified;   /* every row of it matched its checksum */
+    bool page_whole;      /* every row from the edge where the cursor came in up to here did */
+    bool page_forward;    /* that edge is the first row */
+    unsigned page_rows;   /* tested one by one */
+    uint64_t epoch;       /* what a mark made or believed by this snapshot bears: commits begun when it was renewed */
 
     /* The cursor: where the row in `snapshot` is. */
     uint64_t below; /* the row is an entry's own value, and this sub-tree follows it; else 0 */
@@ -93,10 +112,19 @@ struct entry {
 /* What an LMDB result means to our callers. */
 fdb_error_t base_lmdb_error(int result);
 
-/* The record about the base itself. Reading says MDB_NOTFOUND also where it is not one of ours. */
+/* Counts the damage and leaves a line about it. Always ROW_DAMAGED. */
+fdb_error_t base_lmdb_row_damaged(struct lmdb_base *b, MDB_val key);
+
+/*
+ * The record about the base itself. Reading says MDB_NOTFOUND also where it is not one of ours; its checksum is looked at if its format is this one's,
+ * MDB_CORRUPTED.
+ */
 int base_lmdb_record_read(MDB_txn *transaction, MDB_dbi tree, const uint8_t **record);
 int base_lmdb_record_write(MDB_txn *transaction, MDB_dbi tree, int64_t version,
                            uint64_t subtree_next);
+
+/* Opens the environment at a path, with so much address space or as much as its file needs. */
+int base_lmdb_environment_open(const char *path, unsigned flags, unsigned snapshots_max, size_t map_bytes, MDB_env **environment);
 
 /* Makes a reset read transaction see what is committed now. */
 int base_lmdb_renew(struct lmdb_base *b, MDB_txn *transaction);
@@ -156,12 +184,26 @@ static inline struct bytes view(MDB_val value) {
     return bytes_make(value.mv_data, value.mv_size);
 }
 
+/* Takes the checksum off the end of an LMDB value; false if it does not match. In a page the value lies right behind its key. */
+static inline bool value_verify(MDB_val key, MDB_val *value) {
+    if (value->mv_size < SUM_BYTES)
+        return false;
+    struct bytes body = bytes_make(value->mv_data, value->mv_size - SUM_BYTES);
+    value->mv_size = body.length;
+    return coding_get_u32(body.data + body.length) == checksum_row(view(key), body);
+}
+
+/* Likewise: ROW_DAMAGED, and reported. */
+static inline fdb_error_t value_open(struct lmdb_base *b, MDB_val key, MDB_val *value) {
+    return value_verify(key, value) ? ERROR_SUCCESS : base_lmdb_row_damaged(b, key);
+}
+
 static inline bool node_contains(uint64_t subtree, MDB_val key) {
     uint8_t prefix[SUBTREE_PREFIX_BYTES];
     return bytes_starts_with(view(key), bytes_make(prefix, put_prefix(prefix, subtree)));
 }
 
-/* Takes an entry of a full-length chunk apart; false if it is not one (invariant 2). */
+/* Takes an entry of a full-length chunk, without its checksum, apart; false if it is not one (invariant 2). */
 static inline bool entry_parse(MDB_val value, struct entry *entry) {
     const uint8_t *data = value.mv_data;
     if (value.mv_size < ENTRY_VALUE)

@@ -13,7 +13,8 @@
  *      entry in line.
  *
  * Threads: the one that called write_begin. Failure: the caller aborts and LMDB forgets; see
- * base_lmdb.c for full disks.
+ * base_lmdb.c for full disks. An entry with a header is verified before it is changed, so that no
+ * damage gets a checksum that fits it.
  */
 #include "engine/base_lmdb.h"
 
@@ -92,24 +93,43 @@ static fdb_error_t entry_read(struct lmdb_base *b, MDB_val key, struct entry *en
     }
     if (result)
         return base_lmdb_error(result);
+    fdb_error_t error = value_open(b, key, &value);
+    if (error)
+        return error;
     return entry_parse(value, entry) ? ERROR_SUCCESS : ERROR_DATABASE_DAMAGED;
 }
 
 /* Writes an entry with a header; its value may still lie in the page it came from. */
 static fdb_error_t entry_write(struct lmdb_base *b, MDB_val key, const struct entry *entry) {
     assert(key.mv_size == LMDB_KEY_BYTES && (entry->has_value || entry->subtree));
-    if (!b->scratch && !(b->scratch = memory_allocate(ENTRY_VALUE + VALUE_BYTES_MAX)))
+    if (!b->scratch && !(b->scratch = memory_allocate(ENTRY_VALUE + VALUE_BYTES_MAX + SUM_BYTES)))
         return ERROR_LARGE_ALLOC_FAILED;
     size_t length = entry->has_value ? entry->value.length : 0;
     if (length > VALUE_BYTES_MAX)
         return ERROR_DATABASE_DAMAGED;
-    b->scratch[ENTRY_FLAGS] = (uint8_t)((entry->has_value ? ENTRY_HAS_VALUE : 0) |
-                                        (entry->subtree ? ENTRY_HAS_SUBTREE : 0));
-    coding_put_u64(b->scratch + ENTRY_SUBTREE, entry->subtree);
+    uint8_t *body = b->scratch;
+    body[ENTRY_FLAGS] = (uint8_t)((entry->has_value ? ENTRY_HAS_VALUE : 0) |
+                                  (entry->subtree ? ENTRY_HAS_SUBTREE : 0));
+    coding_put_u64(body + ENTRY_SUBTREE, entry->subtree);
     if (length)
-        memcpy(b->scratch + ENTRY_VALUE, entry->value.data, length);
-    MDB_val value = {ENTRY_VALUE + length, b->scratch};
+        memcpy(body + ENTRY_VALUE, entry->value.data, length);
+    length += ENTRY_VALUE;
+    coding_put_u32(body + length, checksum_row(view(key), bytes_make(body, length)));
+    MDB_val value = {length + SUM_BYTES, body};
     return write_error(b, mdb_cursor_put(b->at, &key, &value, 0));
+}
+
+/* Writes an entry that is a bare value, with its checksum, straight into the page. */
+static fdb_error_t value_write(struct lmdb_base *b, MDB_val key, struct bytes value) {
+    uint32_t sum = checksum_row(view(key), value);
+    MDB_val data = {value.length + SUM_BYTES, NULL};
+    int result = mdb_cursor_put(b->at, &key, &data, MDB_RESERVE);
+    if (result)
+        return write_error(b, result);
+    if (value.length)
+        memcpy(data.mv_data, value.data, value.length);
+    coding_put_u32((uint8_t *)data.mv_data + value.length, sum);
+    return ERROR_SUCCESS;
 }
 
 static fdb_error_t set_long(struct lmdb_base *b, struct bytes rest, struct bytes value) {
@@ -130,10 +150,8 @@ static fdb_error_t set_long(struct lmdb_base *b, struct bytes rest, struct bytes
         subtree = entry.subtree;
     }
     MDB_val key = entry_key(buffer, subtree, rest);
-    if (key.mv_size < LMDB_KEY_BYTES) {
-        MDB_val data = {value.length, (void *)(uintptr_t)value.data};
-        return write_error(b, mdb_cursor_put(b->at, &key, &data, 0));
-    }
+    if (key.mv_size < LMDB_KEY_BYTES)
+        return value_write(b, key, value);
     fdb_error_t error = entry_read(b, key, &entry, &present);
     if (error)
         return error;
@@ -148,9 +166,7 @@ fdb_error_t base_lmdb_write_set(struct base *base, struct bytes key, struct byte
     if (key.length >= ROOT_CHUNK_BYTES)
         return set_long(b, key, value);
     uint8_t buffer[LMDB_KEY_BYTES];
-    MDB_val lmdb_key = entry_key(buffer, 0, key);
-    MDB_val data = {value.length, (void *)(uintptr_t)value.data};
-    return write_error(b, mdb_cursor_put(b->at, &lmdb_key, &data, 0));
+    return value_write(b, entry_key(buffer, 0, key), value);
 }
 
 static fdb_error_t node_is_empty(struct lmdb_base *b, uint64_t subtree, bool *empty) {
@@ -289,11 +305,14 @@ static fdb_error_t clear_node(struct lmdb_base *b, uint64_t subtree, struct byte
             continue;
         }
         struct entry entry;
+        fdb_error_t error = value_open(b, key, &value);
+        if (error)
+            return error;
         if (!entry_parse(value, &entry))
             return ERROR_DATABASE_DAMAGED;
         memcpy(buffer, key.mv_data, LMDB_KEY_BYTES);
         key = (MDB_val){LMDB_KEY_BYTES, buffer};
-        fdb_error_t error = clear_entry(b, key, skip(view(key), prefix), &entry, begin, end, depth);
+        error = clear_entry(b, key, skip(view(key), prefix), &entry, begin, end, depth);
         if (error)
             return error;
         result = mdb_cursor_get(b->at, &key, &value, MDB_SET_RANGE);

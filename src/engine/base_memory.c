@@ -793,10 +793,17 @@ static void memory_close(struct base *base) {
     memory_free(b);
 }
 
+/* A retired piece is freed, not kept. */
+static uint64_t memory_free_bytes(struct base *base) {
+    (void)base;
+    return 0;
+}
+
 static const struct base_methods memory_methods = {
     .close = memory_close,
     .version = memory_version,
     .bytes = memory_bytes,
+    .free_bytes = memory_free_bytes,
     .snapshot_create = memory_snapshot_create,
     .snapshot_destroy = memory_snapshot_destroy,
     .snapshot_renew = memory_snapshot_renew,

@@ -24,14 +24,6 @@
 #include "util/memory.h"
 
 enum {
-    PAGE_BYTES_MIN = 512,
-    PAGE_BYTES_MAX = 65536,
-    PAGE_HEADER_BYTES = 16,
-    PAGE_BRANCH = 0x01,
-    PAGE_LEAF = 0x02,
-    PAGE_OVERFLOW = 0x04,
-    NODE_HEADER_BYTES = 8,
-    NODE_BIG = 0x01,
     META_BYTES = 136,
     DEPTH_MAX = 32,
 };

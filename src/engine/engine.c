@@ -241,7 +241,7 @@ static fdb_error_t check_lease(struct engine *engine, char **message) {
 }
 
 static fdb_error_t open_storage(struct engine *engine, bool exists, char **message) {
-    struct base_options base_options = {.snapshots_max = READERS_MAX, .sync = engine->options.durable};
+    struct base_options base_options = {.snapshots_max = READERS_MAX + DATABASE_PINS_MAX, .sync = engine->options.durable};
     fdb_error_t error = base_lmdb_open(engine->path, &base_options, &engine->base, message);
     if (error)
         return error;
@@ -325,7 +325,7 @@ unlock:
 }
 
 static fdb_error_t open_memory(struct engine *engine) {
-    struct base_options options = {.snapshots_max = READERS_MAX};
+    struct base_options options = {.snapshots_max = READERS_MAX + DATABASE_PINS_MAX};
     fdb_error_t error = base_memory_open(&options, &engine->base);
     if (!error)
         version_clock_init(&engine->clock, 1 + LEASE_VERSIONS, INT64_MAX / 2, engine->options.lifetime_us);
@@ -368,18 +368,35 @@ static void stop_threads(struct engine *engine) {
 static void engine_close(struct database *database);
 static void engine_status(struct database *database, struct database_status *status);
 
+/* The pipeline has answered. */
+static void answered(struct commit_request *request, fdb_error_t error) {
+    latency_add(&engine_of(request->database)->commit_latency, os_clock_ns() - request->queued_ns);
+    request->complete = request->answer;
+    request->complete(request, error);
+}
+
+/* A commit, with a look at the clock before it and after it. */
+static void measured_commit(struct database *database, struct commit_request *request) {
+    request->database = database;
+    request->queued_ns = os_clock_ns();
+    request->answer = request->complete;
+    request->complete = answered;
+    engine_commit(database, request);
+}
+
 static const struct database_methods METHODS = {
     .close = engine_close,
     .get_read_version = engine_get_read_version,
     .check_read_version = engine_check_read_version,
     .get = engine_get,
     .get_range = engine_get_range,
-    .commit = engine_commit,
+    .commit = measured_commit,
     .drive = engine_drive,
     .hurry = engine_hurry,
     .watch = engine_watch,
     .unwatch = engine_unwatch,
     .estimate_bytes = engine_estimate_bytes,
+    .pin = engine_pin,
     .status = engine_status,
 };
 
@@ -394,6 +411,10 @@ static fdb_error_t create_parts(struct engine *engine) {
     if (error)
         goto destroy_resolver;
     pipeline_init(&engine->pipeline);
+    pins_init(&engine->pins);
+    latency_init(&engine->commit_latency);
+    latency_init(&engine->read_latency);
+    engine->opened_us = os_clock_us();
     os_mutex_init(&engine->lease_lock);
     os_mutex_init(&engine->checkpoint_lock);
     os_condition_init(&engine->checkpoint_wake);
@@ -413,6 +434,9 @@ static void destroy_parts(struct engine *engine) {
     os_condition_destroy(&engine->checkpoint_wake);
     os_mutex_destroy(&engine->checkpoint_lock);
     os_mutex_destroy(&engine->lease_lock);
+    latency_destroy(&engine->read_latency);
+    latency_destroy(&engine->commit_latency);
+    pins_destroy(&engine->pins);
     pipeline_destroy(&engine->pipeline);
     resolver_destroy(engine->resolver);
     window_destroy(engine->window);
@@ -492,6 +516,11 @@ static void engine_status(struct database *database, struct database_status *sta
     status->base_version = base_version(engine->base);
     status->horizon_version = version_clock_horizon(&engine->clock);
     readers_count(engine->readers, &status->reads, &status->rows_read);
+    status->reads += atomic_load(&engine->pins.reads);
+    status->rows_read += atomic_load(&engine->pins.rows);
+    unsigned pins;
+    pins_count(&engine->pins, &pins, &status->oldest_pin_us);
+    status->pin_count = pins;
     status->commits = atomic_load(&counters->commits);
     status->conflicts = atomic_load(&counters->conflicts);
     status->batches = atomic_load(&counters->batches);
@@ -502,6 +531,13 @@ static void engine_status(struct database *database, struct database_status *sta
     status->window_bytes_max = engine->options.window_bytes_max;
     status->log_bytes = engine->log ? log_bytes(engine->log) : 0;
     status->base_bytes = base_bytes(engine->base);
+    status->base_free_bytes = base_free_bytes(engine->base);
+    status->damaged_reads = atomic_load(&engine->base->damaged_reads);
+    latency_read(&engine->commit_latency, &status->commit_latency);
+    latency_read(&engine->read_latency, &status->read_latency);
+    status->handle_count = atomic_load(&engine->database.handles);
+    status->process_id = os_process_id();
+    status->uptime_us = os_clock_us() - engine->opened_us;
     status->watch_count = watches_count(engine->watches);
     status->durable = engine->options.durable && !engine->in_memory;
     status->failed = atomic_load(&engine->failed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c with assemble.c (the write path),
- * read.c over readers.c (the read path), checkpoint.c (from the window to the base).
+ * read.c over readers.c (the read path), pin.c (long reads), checkpoint.c (from the window to the base).
  *
  * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline; a batch that has been appended, until it is
  * answered, to the thread that launched it. Locks, in the order in which they
@@ -16,6 +16,7 @@
 #include "engine/base.h"
 #include "engine/batch.h"
 #include "engine/engine.h"
+#include "engine/latency.h"
 #include "engine/lease.h"
 #include "engine/log.h"
 #include "engine/readers.h"
@@ -91,6 +92,14 @@ struct engine_counters {
     _Atomic uint64_t commits, conflicts, batches, mutations, mutation_bytes, checkpoints;
 };
 
+/* The long reads under way. */
+struct pins {
+    os_mutex lock;
+    struct pin *newest; /* a list, under the lock */
+    unsigned count;     /* likewise */
+    _Atomic uint64_t reads, rows;
+};
+
 struct engine {
     struct database database; /* must be first */
     struct engine_options options;
@@ -106,6 +115,7 @@ struct engine {
     struct resolver *resolver;
     struct watches *watches;
     struct readers *readers;
+    struct pins pins;
     struct version_clock clock;
 
     struct pipeline pipeline;
@@ -121,6 +131,8 @@ struct engine {
     bool checkpoint_hurry;    /* likewise */
 
     struct engine_counters counters;
+    struct latency commit_latency, read_latency;
+    int64_t opened_us;
 };
 
 static inline struct engine *engine_of(struct database *database) {
@@ -168,6 +180,17 @@ fdb_error_t engine_get_range(struct database *database, const struct range_reque
 fdb_error_t engine_estimate_bytes(struct database *database, struct bytes begin, struct bytes end, int64_t *bytes);
 fdb_error_t engine_watch(struct database *database, struct watch *watch);
 bool engine_unwatch(struct database *database, struct watch *watch);
+
+/* A reader's answer at a version that its view and snapshot are right for; database_get and database_get_range are made of these. */
+fdb_error_t reader_get(struct reader *reader, int64_t version, struct bytes key, struct arena *arena, struct bytes *value,
+                       bool *present);
+fdb_error_t reader_get_range(struct reader *reader, const struct range_request *request, struct rows *rows, bool *more);
+
+/* pin.c */
+void pins_init(struct pins *pins);
+void pins_destroy(struct pins *pins); /* REQUIRES: there are none */
+fdb_error_t engine_pin(struct database *database, int64_t version, struct database **pinned);
+void pins_count(struct pins *pins, unsigned *count, int64_t *oldest_us); /* how many, and for how long the oldest */
 
 /* checkpoint.c */
 void *engine_checkpointer(void *engine);

@@ -36,7 +36,7 @@ static void encode(const struct lease *lease, uint8_t slot[SLOT_BYTES]) {
 }
 
 /* Takes a slot over into *lease if it is whole and newer than what is there. */
-static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, bool *ours) {
+static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, bool *ours, bool *whole) {
     bool magic = memcmp(slot, MAGIC, 8) == 0;
     *ours |= magic;
     if (magic && coding_get_u32(slot + 8) > LEASE_FORMAT)
@@ -45,6 +45,7 @@ static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, b
         lease->one_slot_lost = true;
         return ERROR_SUCCESS;
     }
+    *whole = true;
     uint64_t sequence = coding_get_u64(slot + 16);
     if (sequence <= lease->sequence)
         return ERROR_SUCCESS;
@@ -54,14 +55,16 @@ static fdb_error_t decode(const uint8_t slot[SLOT_BYTES], struct lease *lease, b
     return ERROR_SUCCESS;
 }
 
-static fdb_error_t read_slots(struct lease *lease) {
+fdb_error_t lease_read(struct os_file *file, struct lease *lease, bool whole[2]) {
     bool ours = false;
+    *lease = (struct lease){.file = {-1}};
+    whole[0] = whole[1] = false;
     for (uint64_t index = 0; index < 2; index++) {
         uint8_t slot[SLOT_BYTES];
         size_t got;
-        fdb_error_t error = os_file_read(&lease->file, index * SLOT_DISTANCE, slot, SLOT_BYTES, &got);
+        fdb_error_t error = os_file_read(file, index * SLOT_DISTANCE, slot, SLOT_BYTES, &got);
         if (!error && got == SLOT_BYTES)
-            error = decode(slot, lease, &ours);
+            error = decode(slot, lease, &ours, &whole[index]);
         if (error)
             return error;
     }
@@ -71,15 +74,18 @@ static fdb_error_t read_slots(struct lease *lease) {
 }
 
 fdb_error_t lease_open(const char *path, struct lease *lease) {
-    struct lease opened = {0};
-    fdb_error_t error = os_file_open(path, false, &opened.file);
+    struct lease opened;
+    struct os_file file;
+    bool whole[2];
+    fdb_error_t error = os_file_open(path, false, &file);
     if (error)
         return error;
-    error = read_slots(&opened);
+    error = lease_read(&file, &opened, whole);
     if (error) {
-        os_file_close(&opened.file);
+        os_file_close(&file);
         return error;
     }
+    opened.file = file;
     *lease = opened;
     return ERROR_SUCCESS;
 }

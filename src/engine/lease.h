@@ -24,6 +24,11 @@ struct lease {
  */
 fdb_error_t lease_open(const char *path, struct lease *lease);
 
+/*
+ * Reads what an open file holds, for a check: which slots are whole, and what counts. *lease has no file. Errors as lease_open.
+ */
+fdb_error_t lease_read(struct os_file *file, struct lease *lease, bool whole[2]);
+
 /* Creates one with a fresh database id, whole or not at all: written beside and renamed. */
 fdb_error_t lease_create(const char *directory, const char *path, int64_t ceiling, struct lease *lease);
 

@@ -28,7 +28,7 @@ typedef fdb_error_t (*log_replay_function)(void *context, int64_t version, struc
  * Opens the log in `directory` (made if missing), calls `replay` for every record newer than `after_version`, and leaves the log ready
  * to append after the last whole record. A torn tail (the last batches, never acknowledged) is dropped; a damaged record that was once known to
  * be synced is DATABASE_DAMAGED, with the file, offset and reason in *message (malloc'ed through util/memory, or NULL).
- * A file with another magic or an older format is FORMAT_FOREIGN, a newer format FORMAT_NEWER. On failure nothing on disk was changed.
+ * A file with another magic is FORMAT_FOREIGN, another format FORMAT_NEWER or FORMAT_OLDER. On failure nothing on disk was changed.
  */
 fdb_error_t log_open(const char *directory, const struct log_options *options, int64_t after_version,
                      log_replay_function replay, void *context, struct log **log, char **message);

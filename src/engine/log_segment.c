@@ -130,8 +130,8 @@ fdb_error_t log_segment_read_header(struct os_file *file, struct log_segment *se
     bool whole = got == sizeof header && coding_get_u32(header + 12) == LOG_SEGMENT_HEADER_BYTES &&
                  coding_get_u64(header + 56) == checksum(bytes_make(header, 56), 0);
     if (whole && coding_get_u32(header + 8) < LOG_FORMAT_VERSION) {
-        *reason = "written in an older format, which this Keel does not read";
-        return ERROR_FORMAT_FOREIGN;
+        *reason = "written in an older format, which is no longer read";
+        return ERROR_FORMAT_OLDER;
     }
     if (!whole) {
         *reason = "the segment header is damaged";

@@ -10,6 +10,7 @@
  * the base is skipped; where it is a value, that is the row.
  */
 #include "engine/engine_internal.h"
+#include "os/clock.h"
 
 fdb_error_t engine_get_read_version(struct database *database, int64_t *version) {
     *version = version_clock_read(&engine_of(database)->clock);
@@ -23,8 +24,16 @@ fdb_error_t engine_check_read_version(struct database *database, int64_t version
     return version > version_clock_read(&engine->clock) ? ERROR_FUTURE_VERSION : ERROR_SUCCESS;
 }
 
+/* When a read began that shall be measured, else 0. */
+static inline int64_t sample(const struct reader *reader) {
+    bool chosen = atomic_load_explicit(&reader->reads, memory_order_relaxed) % LATENCY_READ_SAMPLE == LATENCY_READ_SAMPLE - 1;
+    return chosen ? os_clock_ns() : 0;
+}
+
 /* Gives the reader back and says whether what was read at `version` counts. */
-static fdb_error_t finish(struct engine *engine, struct reader *reader, int64_t version, uint64_t rows) {
+static fdb_error_t finish(struct engine *engine, struct reader *reader, int64_t version, uint64_t rows, int64_t begun_ns) {
+    if (begun_ns)
+        latency_add(&engine->read_latency, os_clock_ns() - begun_ns);
     bool too_old = version < reader->base_version || version < version_clock_horizon(&engine->clock);
     /* Only the borrower counts, so these need no atomic addition. */
     atomic_store_explicit(&reader->reads, atomic_load_explicit(&reader->reads, memory_order_relaxed) + 1,
@@ -41,6 +50,20 @@ static fdb_error_t look_up(struct reader *reader, int64_t version, struct bytes 
     return answer == WINDOW_SILENT ? base_get(reader->snapshot, key, value, present) : ERROR_SUCCESS;
 }
 
+fdb_error_t reader_get(struct reader *reader, int64_t version, struct bytes key, struct arena *arena, struct bytes *value,
+                       bool *present) {
+    struct bytes found, copy = {0};
+    bool exists = false;
+    fdb_error_t error = look_up(reader, version, key, &found, &exists);
+    if (!error && exists && !arena_copy(arena, found, &copy))
+        error = ERROR_LARGE_ALLOC_FAILED;
+    if (error)
+        return error;
+    *value = copy;
+    *present = exists;
+    return ERROR_SUCCESS;
+}
+
 fdb_error_t engine_get(struct database *database, int64_t version, struct bytes key, struct arena *arena,
                        struct bytes *value, bool *present) {
     struct engine *engine = engine_of(database);
@@ -48,12 +71,11 @@ fdb_error_t engine_get(struct database *database, int64_t version, struct bytes 
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
         return error;
-    struct bytes found, copy = {0};
+    int64_t begun_ns = sample(reader);
+    struct bytes copy = {0};
     bool exists = false;
-    error = look_up(reader, version, key, &found, &exists);
-    if (!error && exists && !arena_copy(arena, found, &copy))
-        error = ERROR_LARGE_ALLOC_FAILED;
-    fdb_error_t late = finish(engine, reader, version, exists);
+    error = reader_get(reader, version, key, arena, &copy, &exists);
+    fdb_error_t late = finish(engine, reader, version, exists, begun_ns);
     if (error || late)
         return late ? late : error;
     *value = copy;
@@ -191,6 +213,18 @@ static fdb_error_t walk_range(struct range_walk *walk, bool *more) {
     return error;
 }
 
+fdb_error_t reader_get_range(struct reader *reader, const struct range_request *request, struct rows *rows, bool *more) {
+    struct range_walk walk = {
+        .request = request,
+        .view = reader->view,
+        .base = reader->snapshot,
+        .rows = rows,
+        .rows_left = request->row_limit,
+        .bytes_target = request->byte_limit > SIZE_MAX - rows->bytes ? SIZE_MAX : rows->bytes + request->byte_limit,
+    };
+    return walk_range(&walk, more);
+}
+
 fdb_error_t engine_get_range(struct database *database, const struct range_request *request, struct rows *rows,
                              bool *more) {
     struct engine *engine = engine_of(database);
@@ -202,18 +236,11 @@ fdb_error_t engine_get_range(struct database *database, const struct range_reque
     fdb_error_t error = reader_borrow(engine->readers, &reader);
     if (error)
         return error;
+    int64_t begun_ns = sample(reader);
     int rows_before = rows->count;
-    struct range_walk walk = {
-        .request = request,
-        .view = reader->view,
-        .base = reader->snapshot,
-        .rows = rows,
-        .rows_left = request->row_limit,
-        .bytes_target = request->byte_limit > SIZE_MAX - rows->bytes ? SIZE_MAX : rows->bytes + request->byte_limit,
-    };
     bool limited = false;
-    error = walk_range(&walk, &limited);
-    fdb_error_t late = finish(engine, reader, request->version, (uint64_t)(rows->count - rows_before));
+    error = reader_get_range(reader, request, rows, &limited);
+    fdb_error_t late = finish(engine, reader, request->version, (uint64_t)(rows->count - rows_before), begun_ns);
     if (error || late)
         return late ? late : error;
     *more = limited;

@@ -9,7 +9,8 @@
  *   3. After readers_release_idle returns, every live slot is borrowed or was refreshed since; a borrowed one is let go by reader_return
  *      if it has become stale. So nothing pins old pages while nobody reads.
  *
- * A transaction holds no slot between its calls: one that is left open for an hour costs nothing.
+ * A transaction holds no slot between its calls: one that is left open for an hour costs nothing. A long read is the exception, and has a
+ * reader of its own (pin.c).
  */
 #include "engine/readers.h"
 
@@ -105,6 +106,17 @@ void reader_return(struct readers *readers, struct reader *reader) {
     if (reader->live && is_stale(readers, reader))
         let_go(readers, reader);
     atomic_store_explicit(&reader->busy, 0, memory_order_release);
+}
+
+fdb_error_t reader_open(struct readers *readers, struct reader *reader) {
+    return refresh(readers, reader);
+}
+
+void reader_close(struct readers *readers, struct reader *reader) {
+    let_go(readers, reader);
+    if (reader->snapshot)
+        base_snapshot_destroy(reader->snapshot);
+    reader->snapshot = NULL;
 }
 
 void readers_release_idle(struct readers *readers) {

@@ -36,6 +36,13 @@ void readers_destroy(struct readers *readers);
 fdb_error_t reader_borrow(struct readers *readers, struct reader **reader);
 void reader_return(struct readers *readers, struct reader *reader);
 
+/*
+ * A reader that is nobody else's, outside the slots, up to date at this moment and kept as it is: its view and its snapshot stay until it is closed. The structure
+ * is the caller's, all zero. Errors as reader_borrow; then there is nothing to close, and closing does no harm.
+ */
+fdb_error_t reader_open(struct readers *readers, struct reader *reader);
+void reader_close(struct readers *readers, struct reader *reader);
+
 /* Lets go of what idle readers hold, so that old generations and pages can be reused. */
 void readers_release_idle(struct readers *readers);
 

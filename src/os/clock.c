@@ -23,6 +23,14 @@ int64_t os_clock_us(void) {
     return read_clock_us(CLOCK_MONOTONIC);
 }
 
+int64_t os_clock_ns(void) {
+    struct timespec now;
+    int result = clock_gettime(CLOCK_MONOTONIC, &now);
+    assert(result == 0);
+    (void)result;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 int64_t os_clock_coarse_us(void) {
 #ifdef CLOCK_MONOTONIC_COARSE
     return read_clock_us(CLOCK_MONOTONIC_COARSE);

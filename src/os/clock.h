@@ -7,6 +7,9 @@
 
 int64_t os_clock_us(void);
 
+/* The same in nanoseconds, for measuring what is short. */
+int64_t os_clock_ns(void);
+
 /* Some milliseconds behind os_clock_us, and cheaper. */
 int64_t os_clock_coarse_us(void);
 

@@ -141,6 +141,14 @@ fdb_error_t os_file_open(const char *path, bool create, struct os_file *file) {
     return ERROR_SUCCESS;
 }
 
+fdb_error_t os_file_open_read(const char *path, struct os_file *file) {
+    int descriptor = open_retrying(path, O_RDONLY);
+    if (descriptor < 0)
+        return fail("open", path);
+    file->descriptor = descriptor;
+    return ERROR_SUCCESS;
+}
+
 fdb_error_t os_file_close(struct os_file *file) {
     int descriptor = file->descriptor;
     file->descriptor = -1;
@@ -252,6 +260,22 @@ fdb_error_t os_file_lock(struct os_file *file) {
         return fail_file("lock", file);
     fail_file("lock", file);
     return ERROR_DATABASE_IN_USE;
+}
+
+/* Linux lists every lock by the file's device and number: "3: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF". */
+long os_file_lock_holder(struct os_file *file) {
+    struct stat status;
+    FILE *list = fopen("/proc/locks", "r");
+    long holder = 0, process;
+    unsigned long number;
+    char line[256];
+    if (list && fstat(file->descriptor, &status) == 0)
+        while (!holder && fgets(line, sizeof line, list))
+            if (sscanf(line, "%*s FLOCK %*s %*s %ld %*x:%*x:%lu", &process, &number) == 2 && number == status.st_ino)
+                holder = process;
+    if (list)
+        fclose(list);
+    return holder > 0 ? holder : 0;
 }
 
 /* ---- Directories ---- */

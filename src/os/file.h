@@ -20,6 +20,8 @@ fdb_error_t os_path_kind(const char *path, enum os_path_kind *kind);
 
 /* Opens for reading and writing. With `create` an absent file is made (mode 0600). */
 fdb_error_t os_file_open(const char *path, bool create, struct os_file *file);
+/* Opens for reading only. */
+fdb_error_t os_file_open_read(const char *path, struct os_file *file);
 fdb_error_t os_file_close(struct os_file *file);
 fdb_error_t os_file_size(struct os_file *file, uint64_t *size);
 
@@ -40,6 +42,9 @@ fdb_error_t os_file_sync(struct os_file *file);
 
 /* Takes the file's advisory lock for this process, at once: DATABASE_IN_USE if another opener (also in this process) has it. */
 fdb_error_t os_file_lock(struct os_file *file);
+
+/* The process that holds the lock os_file_lock has just not got, or 0 if the system does not tell. */
+long os_file_lock_holder(struct os_file *file);
 
 fdb_error_t os_rename(const char *from, const char *to);
 fdb_error_t os_remove(const char *path);

@@ -27,6 +27,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "util/memory.h"
 
@@ -156,6 +157,10 @@ static unsigned take_number(void) {
     }
     os_mutex_unlock(&numbers_mutex);
     return number;
+}
+
+long os_process_id(void) {
+    return (long)getpid();
 }
 
 unsigned os_thread_number(void) {

@@ -35,6 +35,9 @@ void os_thread_join(os_thread thread);
 static inline bool os_thread_is_self(os_thread thread) { return pthread_equal(thread, pthread_self()) != 0; }
 void os_thread_yield(void);
 
+/* The number that the system knows this process by. */
+long os_process_id(void);
+
 /* A small number that differs between threads alive at the same time, for spreading them over slots. */
 unsigned os_thread_number(void);
 

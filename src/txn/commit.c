@@ -249,7 +249,7 @@ static fdb_error_t prepare(struct transaction *transaction, struct commit_attemp
     }
     if (!transaction->mutations.count && !transaction->write_conflicts.count)
         return 0;
-    if (transaction->options.read_only)
+    if (transaction->options.read_only || transaction->options.long_read)
         return ERROR_TRANSACTION_READ_ONLY;
     struct commit_attempt *made = arena_allocate(&transaction->arena, sizeof *made);
     if (!made)
@@ -330,6 +330,7 @@ static void end_commit(struct transaction *transaction, struct completion *compl
         watches_end(transaction, error, ended);
     else
         watches_make_ready(transaction);
+    transaction_unpin(transaction);
     if (transaction->api_version < 700)
         transaction->has_version = transaction->version_checked = false;
 }

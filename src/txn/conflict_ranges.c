@@ -72,7 +72,7 @@ static bool is_last(const struct transaction *transaction, struct bytes key) {
 
 fdb_error_t conflict_add_key(struct transaction *transaction, struct bytes key,
                              enum write_kind kind) {
-    if (kind != WRITE_UNMODIFIED && kind != WRITE_DEPENDENT)
+    if ((kind != WRITE_UNMODIFIED && kind != WRITE_DEPENDENT) || transaction->options.long_read)
         return 0;
     if (!transaction->options.ryw_disabled)
         transaction->approximate_bytes += (int64_t)(2 * key.length + 1 + RANGE_COST);
@@ -95,7 +95,7 @@ static fdb_error_t add_piece(struct transaction *transaction, struct key_range r
 
 fdb_error_t conflict_add_range(struct transaction *transaction, struct bytes begin,
                                struct bytes end) {
-    if (bytes_compare(begin, end) >= 0)
+    if (bytes_compare(begin, end) >= 0 || transaction->options.long_read)
         return 0;
     size_t cost = begin.length + end.length + RANGE_COST;
     if (transaction->options.ryw_disabled) /* where upstream does not count what is read */

@@ -77,7 +77,7 @@ static fdb_error_t fetch(struct merge *merge, struct bytes bound) {
                                     .byte_limit = BATCH_BYTES_MAX,
                                     .reverse = reverse};
     bool more = false;
-    fdb_error_t error = database_get_range(transaction->database, &request, chunk, &more);
+    fdb_error_t error = database_get_range(transaction->source, &request, chunk, &more);
     if (error)
         return error;
     merge->exhausted = !more;
@@ -230,7 +230,7 @@ static fdb_error_t pass_through(struct transaction *transaction, const struct ro
     int first = rows->count;
     size_t bytes_before = rows->bytes;
     bool database_more = false;
-    fdb_error_t error = database_get_range(transaction->database, &read, rows, &database_more);
+    fdb_error_t error = database_get_range(transaction->source, &read, rows, &database_more);
     if (error)
         return error;
     int64_t cost = (int64_t)(rows->bytes - bytes_before) + (int64_t)(rows->count - first) * ROW_COST;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Options of transactions and databases: every one of FoundationDB's by number and type.
+ * Options of transactions and databases: every one of FoundationDB's by number and type, and Keel's
+ * own (keel/options.h).
  *
  * One table each. A row gives the number, the kind of value, and what values are allowed; what an
  * option does, if anything, is in the two switches below it. An option that means something only on
@@ -18,8 +19,12 @@
  *
  * A database option that is a default for transactions holds for those created or reset later.
  */
+#include <keel/options.h>
+
 #include "txn/state.h"
 #include "util/coding.h"
+
+_Static_assert(KEEL_LONG_READS_MAX == DATABASE_PINS_MAX, "the header promises what the database keeps");
 
 enum option_kind { FLAG, ANY, INTEGER, TEXT };
 
@@ -89,6 +94,7 @@ static const struct option_row TRANSACTION_OPTIONS[] = {
     {FDB_TR_OPTION_AUTHORIZATION_TOKEN, TEXT, -1, INT32_MAX},
     {FDB_TR_OPTION_ENABLE_REPLICA_CONSISTENCY_CHECK, FLAG, 0, 0},
     {FDB_TR_OPTION_CONSISTENCY_CHECK_REQUIRED_REPLICAS, INTEGER, -2, INT64_MAX},
+    {(int)KEEL_TR_OPTION_LONG_READ, FLAG, 0, 0},
 };
 
 static const struct option_row DATABASE_OPTIONS[] = {
@@ -195,6 +201,7 @@ static void apply_simple(struct transaction_options *options, int option, int64_
     case FDB_TR_OPTION_SPECIAL_KEY_SPACE_RELAXED: options->special_relaxed = true; break;
     case FDB_TR_OPTION_SPECIAL_KEY_SPACE_ENABLE_WRITES: options->special_writes = true; break;
     case FDB_TR_OPTION_BYPASS_UNREADABLE: options->bypass_unreadable = true; break;
+    case (int)KEEL_TR_OPTION_LONG_READ: options->long_read = true; break;
     default: break;
     }
 }
@@ -206,6 +213,8 @@ static fdb_error_t check_further(struct transaction *transaction, int option, in
     switch (option) {
     case FDB_TR_OPTION_READ_YOUR_WRITES_DISABLE:
         return transaction->used ? ERROR_CLIENT_INVALID_OPERATION : 0;
+    case (int)KEEL_TR_OPTION_LONG_READ:
+        return transaction->used && !options->long_read ? ERROR_CLIENT_INVALID_OPERATION : 0;
     case FDB_TR_OPTION_TRANSACTION_LOGGING_MAX_FIELD_LENGTH:
         return number == 0 ? ERROR_INVALID_OPTION_VALUE : 0;
     case FDB_TR_OPTION_TRANSACTION_LOGGING_ENABLE:
@@ -249,6 +258,8 @@ fdb_error_t options_set(struct transaction *transaction, int option, const uint8
         apply_simple(&transaction->base, option, number);
     if (option == FDB_TR_OPTION_TIMEOUT)
         timeout_apply(transaction, ended);
+    if (option == (int)KEEL_TR_OPTION_LONG_READ && transaction->source == transaction->database)
+        transaction->version_checked = false; /* a version obtained before is pinned by the first read */
     return 0;
 }
 

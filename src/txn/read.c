@@ -49,7 +49,7 @@ static fdb_error_t get_modified(struct transaction *transaction, struct write_se
     if (kind != WRITE_INDEPENDENT) {
         fdb_error_t error = transaction_version(transaction);
         if (!error)
-            error = database_get(transaction->database, transaction->read_version, key, arena,
+            error = database_get(transaction->source, transaction->read_version, key, arena,
                                  &base, &exists);
         if (error)
             return error;
@@ -81,7 +81,7 @@ fdb_error_t read_value(struct transaction *transaction, struct bytes key, bool s
     } else {
         error = transaction_version(transaction);
         if (!error)
-            error = database_get(transaction->database, transaction->read_version, key, arena,
+            error = database_get(transaction->source, transaction->read_version, key, arena,
                                  value, present);
     }
     if (!error && !snapshot)

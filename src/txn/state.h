@@ -38,6 +38,7 @@ struct transaction_options {
     bool report_conflicting_keys;
     bool special_relaxed, special_writes;
     bool lock_aware, read_only;
+    bool long_read;
     bool causal_write_risky;
     bool include_port;
     bool has_identifier; /* debug_transaction_identifier was given: log_transaction needs it */
@@ -143,6 +144,7 @@ struct transaction {
     _Atomic long references;
     struct database_handle *handle;
     struct database *database;
+    struct database *source; /* where reads go: the database, or it as it was at the read version, for a long read */
     int api_version;
 
     /* Everything that makes the next call leave its short path: see transaction_check. */
@@ -214,6 +216,7 @@ fdb_error_t transaction_check(struct transaction *transaction, bool also_commit,
                               struct ended *ended);
 bool transaction_used_during_commit(struct transaction *transaction, struct ended *ended);
 fdb_error_t transaction_version(struct transaction *transaction);
+void transaction_unpin(struct transaction *transaction);
 void retain_memory(struct transaction *transaction);
 
 /* keys.c */

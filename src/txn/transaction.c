@@ -20,7 +20,9 @@
  *      api_version.
  *   2. A completion is in `pending` or is a watch's from when it was given until it is ended; its
  *      `done` runs once, without the lock.
- *   3. The memory lives as long as `references`: the user's one, one a timer that is set, a commit
+ *   3. `source` is a pinned database only between a long read's first read and the call that ends
+ *      it; while it is, the transaction's handle keeps the database open.
+ *   4. The memory lives as long as `references`: the user's one, one a timer that is set, a commit
  *      in flight, a watch that is set, and what transaction_retain took.
  *
  * Memory running out is reported by the call that met it; by one that returns nothing it is
@@ -129,6 +131,7 @@ void transaction_fail(struct transaction *transaction, fdb_error_t error, struct
         return;
     transaction->reset_error = error;
     transaction->troubled = true;
+    transaction_unpin(transaction);
     pending_end_all(transaction, error, ended);
 }
 
@@ -205,7 +208,7 @@ fdb_error_t transaction_create(struct database_handle *handle, struct transactio
     atomic_init(&transaction->references, 1);
     database_handle_retain(handle);
     transaction->handle = handle;
-    transaction->database = handle->database;
+    transaction->database = transaction->source = handle->database;
     transaction->api_version = handle->api_version;
     transaction->committed_version = -1;
     transaction->writes.arena = &transaction->arena;
@@ -250,6 +253,7 @@ void transaction_clear_state(struct transaction *transaction, struct ended *ende
     pending_end_all(transaction, ERROR_TRANSACTION_CANCELLED, ended);
     watches_end(transaction, ERROR_TRANSACTION_CANCELLED, ended);
     orphan_attempt(transaction);
+    transaction_unpin(transaction);
     forget_data(transaction);
     arena_reset(&transaction->arena);
     arena_reset(&transaction->read_arena);
@@ -301,6 +305,7 @@ void transaction_release(struct transaction *transaction) {
     if (atomic_fetch_sub_explicit(&transaction->references, 1, memory_order_acq_rel) != 1)
         return;
     assert(!transaction->attempt && !transaction->pending && !transaction->watches);
+    assert(transaction->source == transaction->database);
     struct database_handle *handle = transaction->handle;
     arena_free(&transaction->arena);
     arena_free(&transaction->read_arena);
@@ -314,10 +319,37 @@ void transaction_release(struct transaction *transaction) {
 
 /* --- The read version --- */
 
+/* A long read holds the state at its version from here on. */
+static fdb_error_t pin_version(struct transaction *transaction) {
+    int64_t version = transaction->read_version;
+    struct database *pinned;
+    fdb_error_t error = transaction->has_version
+                            ? 0
+                            : database_get_read_version(transaction->database, &version);
+    if (!error)
+        error = database_pin(transaction->database, version, &pinned);
+    if (error)
+        return error;
+    transaction_unpin(transaction);
+    transaction->source = pinned;
+    transaction->read_version = version;
+    transaction->has_version = transaction->version_checked = true;
+    return 0;
+}
+
+void transaction_unpin(struct transaction *transaction) {
+    if (transaction->source == transaction->database)
+        return;
+    database_close(transaction->source);
+    transaction->source = transaction->database;
+}
+
 /* Makes sure that there is a read version and that it can be read at. */
 fdb_error_t transaction_version(struct transaction *transaction) {
     if (transaction->version_checked)
         return 0;
+    if (transaction->options.long_read)
+        return pin_version(transaction);
     fdb_error_t error = transaction->has_version
                             ? database_check_read_version(transaction->database,
                                                           transaction->read_version)

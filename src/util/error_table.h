@@ -376,6 +376,9 @@
     X(DISK_FULL, 20005, "The disk is full: the transaction was refused and nothing was changed")   \
     X(DATABASE_FAILED, 20006, "Writing to disk failed earlier: close the database and open it again") \
     X(DATABASE_CLOSED, 20007, "The database was closed")                                           \
-    X(CLUSTER_UNSUPPORTED, 20008, "FoundationDB clusters are not supported by this build")
+    X(CLUSTER_UNSUPPORTED, 20008, "FoundationDB clusters are not supported by this build")         \
+    X(TOO_MANY_LONG_READS, 20009, "Too many transactions hold a long read on this database")       \
+    X(ROW_DAMAGED, 20010, "The database is damaged at this key: what the disk holds is not what was written") \
+    X(FORMAT_OLDER, 20011, "The database is in a format that this Keel no longer reads; it was left untouched")
 
 #endif

@@ -45,6 +45,7 @@ struct fake_database {
     struct key_range *reads, *writes;
     int mutation_count, read_count, write_count;
     int gets, range_reads;
+    int pins;
 };
 
 static _Atomic bool closed;
@@ -374,6 +375,54 @@ static fdb_error_t estimate(struct database *database, struct bytes begin, struc
     return 0;
 }
 
+/* A pinned state: reads of its version work whatever the horizon. */
+struct fake_pin {
+    struct database base;
+    struct fake_database *owner;
+};
+
+static fdb_error_t pinned_get(struct database *database, int64_t version, struct bytes key,
+                              struct arena *arena, struct bytes *value, bool *present) {
+    struct fake_database *fake = ((struct fake_pin *)database)->owner;
+    int64_t horizon = fake->horizon;
+    fake->horizon = 0;
+    fdb_error_t error = get(&fake->base, version, key, arena, value, present);
+    fake->horizon = horizon;
+    return error;
+}
+
+static fdb_error_t pinned_get_range(struct database *database, const struct range_request *request,
+                                    struct rows *rows, bool *more) {
+    struct fake_database *fake = ((struct fake_pin *)database)->owner;
+    int64_t horizon = fake->horizon;
+    fake->horizon = 0;
+    fdb_error_t error = get_range(&fake->base, request, rows, more);
+    fake->horizon = horizon;
+    return error;
+}
+
+static void unpin(struct database *database) {
+    ((struct fake_pin *)database)->owner->pins--;
+    free(database);
+}
+
+static fdb_error_t pin(struct database *database, int64_t version, struct database **pinned) {
+    static const struct database_methods methods = {.close = unpin, .get = pinned_get,
+                                                    .get_range = pinned_get_range};
+    struct fake_database *fake = fake_of(database);
+    fdb_error_t error = check_read_version(database, version);
+    if (!error && fake->pins == DATABASE_PINS_MAX)
+        error = ERROR_TOO_MANY_LONG_READS;
+    if (error)
+        return error;
+    struct fake_pin *made = malloc(sizeof *made);
+    assert(made);
+    *made = (struct fake_pin){.base = {.methods = &methods}, .owner = fake};
+    fake->pins++;
+    *pinned = &made->base;
+    return 0;
+}
+
 static void status(struct database *database, struct database_status *status) {
     (void)database;
     status->in_memory = true;
@@ -400,6 +449,7 @@ static const struct database_methods METHODS = {
     .watch = watch,
     .unwatch = unwatch,
     .estimate_bytes = estimate,
+    .pin = pin,
     .status = status,
 };
 
@@ -467,4 +517,5 @@ struct key_range fake_write_conflict(struct fake_database *fake,
 int fake_gets(struct fake_database *fake) { return fake->gets; }
 int fake_range_reads(struct fake_database *fake) { return fake->range_reads; }
 int fake_watches(struct fake_database *fake) { return fake->watch_count; }
+int fake_pins(struct fake_database *fake) { return fake->pins; }
 bool fake_is_closed(void) { return closed; }

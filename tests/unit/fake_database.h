@@ -38,6 +38,7 @@ struct key_range fake_write_conflict(struct fake_database *fake, int index);
 int fake_gets(struct fake_database *fake);
 int fake_range_reads(struct fake_database *fake);
 int fake_watches(struct fake_database *fake);
+int fake_pins(struct fake_database *fake); /* long reads that hold a state */
 bool fake_is_closed(void); /* whether the last one created was closed */
 
 #endif

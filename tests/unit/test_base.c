@@ -910,23 +910,176 @@ static void test_foreign_files(void **state) {
     assert_int_equal(base_version(subject->base), 0);
 }
 
-static void test_newer_format(void **state) {
-    struct subject *subject = *state;
+/* Puts a number at an offset of every copy of the record there is in the file. */
+static void change_record(struct subject *subject, size_t offset, uint32_t number) {
     char path[300];
     base_path(subject, "", path);
-    close_quietly(subject);
     struct contents contents = read_contents(path);
     int changed = 0;
-    for (size_t i = 0; i + 12 <= contents.length; i++) {
+    for (size_t i = 0; i + 32 <= contents.length; i++) {
         if (memcmp(contents.data + i, "KeelBase", 8) == 0) {
-            coding_put_u32(contents.data + i + 8, 2);
+            coding_put_u32(contents.data + i + offset, number);
             changed++;
         }
     }
     assert_true(changed);
     write_contents(path, contents.data, contents.length);
     free(contents.data);
+}
+
+static void test_other_formats(void **state) {
+    struct subject *subject = *state;
+    close_quietly(subject);
+    change_record(subject, 8, 3);
     assert_refused(subject, ERROR_FORMAT_NEWER);
+    change_record(subject, 8, 1);
+    assert_refused(subject, ERROR_FORMAT_OLDER);
+    change_record(subject, 8, 2);
+    subject_open(subject);
+    close_quietly(subject);
+    change_record(subject, 16, 77); /* the version of the base */
+    assert_refused(subject, ERROR_DATABASE_DAMAGED);
+}
+
+/* Flips a bit of every place in the file that holds these bytes. */
+static void flip_bytes(struct subject *subject, const char *bytes, size_t at) {
+    char path[300];
+    base_path(subject, "", path);
+    struct contents contents = read_contents(path);
+    size_t length = strlen(bytes);
+    int changed = 0;
+    for (size_t i = 0; i + length <= contents.length; i++) {
+        if (memcmp(contents.data + i, bytes, length) == 0) {
+            contents.data[i + at] ^= 0x10;
+            changed++;
+        }
+    }
+    assert_true(changed);
+    write_contents(path, contents.data, contents.length);
+    free(contents.data);
+}
+
+enum { DAMAGED_ROWS = 6 };
+
+/* A key that is short, or as long as a chunk, or goes through sub-trees; and its value, which may need pages of its own. */
+static struct row damaged_row(int number, char key[3000], char value[9000]) {
+    static const int key_bytes[DAMAGED_ROWS] = {8, 8, 509, 510, 700, 2500};
+    static const int value_bytes[DAMAGED_ROWS] = {30, 8000, 30, 30, 8000, 30};
+    memset(key, 'k', 3000);
+    snprintf(key, 3000, "row-%d", number);
+    key[5] = 'k';
+    memset(value, 'v', 9000);
+    snprintf(value, 9000, "value-%d-begins", number);
+    value[14] = 'v';
+    return (struct row){bytes_make(key, (size_t)key_bytes[number]), bytes_make(value, (size_t)value_bytes[number])};
+}
+
+static fdb_error_t get_row(struct base_snapshot *snapshot, struct row row) {
+    struct bytes value;
+    bool present;
+    fdb_error_t error = base_get(snapshot, row.key, &value, &present);
+    if (!error)
+        assert_true(present && bytes_equal(value, row.value));
+    return error;
+}
+
+/* How many rows a walk meets before it ends, and how. */
+static int walk(struct base_snapshot *snapshot, bool forward, fdb_error_t *error) {
+    int rows = 0;
+    bool found = false;
+    *error = forward ? base_seek(snapshot, bytes_make("", 0), &found)
+                     : base_seek_before(snapshot, bytes_make("\xff", 1), &found);
+    while (!*error && found) {
+        rows++;
+        *error = forward ? base_next(snapshot, &found) : base_previous(snapshot, &found);
+    }
+    return rows;
+}
+
+static int count_lines(const char *path) {
+    int lines = 0;
+    FILE *file = fopen(path, "r");
+    for (int c; file && (c = getc(file)) != EOF;)
+        lines += c == '\n';
+    if (file)
+        fclose(file);
+    return lines;
+}
+
+/* A row that changed on disk is never served; all others are. */
+static void test_damaged_rows(void **state) {
+    struct subject *subject = *state;
+    char key[3000], value[9000], log[400], text[40];
+    for (int i = 0; i < DAMAGED_ROWS; i++) {
+        assert_int_equal(base_write_begin(subject->base), 0);
+        struct row row = damaged_row(i, key, value);
+        assert_int_equal(base_write_set(subject->base, row.key, row.value), 0);
+        assert_int_equal(base_write_commit(subject->base, i + 1), 0);
+    }
+    snprintf(log, sizeof log, "%s/log", subject->directory);
+    setenv("KEEL_LOG", log, 1);
+    for (int bad = 0; bad < DAMAGED_ROWS; bad++) {
+        unlink(log);
+        close_quietly(subject);
+        snprintf(text, sizeof text, "value-%d-", bad);
+        flip_bytes(subject, text, 6);
+        subject_open(subject);
+        struct base_snapshot *snapshot;
+        int64_t version;
+        fdb_error_t error;
+        assert_int_equal(base_snapshot_create(subject->base, &snapshot), 0);
+        assert_int_equal(base_snapshot_renew(snapshot, &version), 0);
+        for (int i = 0; i < DAMAGED_ROWS; i++)
+            assert_int_equal(get_row(snapshot, damaged_row(i, key, value)), i == bad ? ERROR_ROW_DAMAGED : 0);
+        assert_int_equal(walk(snapshot, true, &error), bad);
+        assert_int_equal(error, ERROR_ROW_DAMAGED);
+        assert_int_equal(walk(snapshot, false, &error), DAMAGED_ROWS - 1 - bad);
+        assert_int_equal(error, ERROR_ROW_DAMAGED);
+        assert_true(atomic_load(&subject->base->damaged_reads) >= 3);
+        assert_int_equal(count_lines(log), 1);
+        assert_int_equal(base_check(subject->base), ERROR_DATABASE_DAMAGED);
+        base_snapshot_destroy(snapshot);
+        close_quietly(subject);
+        text[6] ^= 0x10;
+        flip_bytes(subject, text, 6); /* whole again */
+        subject_open(subject);
+    }
+    unsetenv("KEEL_LOG");
+    assert_int_equal(base_check(subject->base), 0);
+}
+
+/* Scans mark pages that are whole and trust them: one that is not is never among them. */
+static void test_damage_among_many(void **state) {
+    enum { ROWS = 2000, BAD = 1111 };
+    struct subject *subject = *state;
+    char key[20], value[60];
+    assert_int_equal(base_write_begin(subject->base), 0);
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(key, sizeof key, "key-%05d", i);
+        snprintf(value, sizeof value, "value-%05d-of-many-rows", i);
+        assert_int_equal(base_write_set(subject->base, bytes_make(key, strlen(key)), bytes_make(value, strlen(value))), 0);
+    }
+    assert_int_equal(base_write_commit(subject->base, 1), 0);
+    struct base_snapshot *snapshot;
+    int64_t version;
+    fdb_error_t error;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(base_snapshot_create(subject->base, &snapshot), 0);
+        for (int again = 0; again < 4; again++) {
+            if (again != 2)
+                assert_int_equal(base_snapshot_renew(snapshot, &version), 0);
+            assert_int_equal(walk(snapshot, true, &error), round ? BAD : ROWS);
+            assert_int_equal(error, round ? ERROR_ROW_DAMAGED : 0);
+            assert_int_equal(walk(snapshot, false, &error), round ? ROWS - 1 - BAD : ROWS);
+            assert_int_equal(error, round ? ERROR_ROW_DAMAGED : 0);
+        }
+        base_snapshot_destroy(snapshot);
+        close_quietly(subject);
+        snprintf(value, sizeof value, "value-%05d-of-many-rows", BAD);
+        if (!round)
+            flip_bytes(subject, value, 20);
+        subject_open(subject);
+    }
 }
 
 /* Where the making of the base was interrupted, or LMDB's lock file is stale, it opens. */
@@ -1125,7 +1278,9 @@ int main(void) {
         ON_BOTH(test_readers_beside_writer),
         ON_BOTH(test_renewing_beside_writer),
         ON(lmdb, test_foreign_files),
-        ON(lmdb, test_newer_format),
+        ON(lmdb, test_other_formats),
+        ON(lmdb, test_damaged_rows),
+        ON(lmdb, test_damage_among_many),
         ON(lmdb, test_leftovers),
         ON(lmdb, test_cut_file),
         ON(lmdb, test_disk_full),

@@ -425,7 +425,7 @@ static void bad_headers_are_refused(void **state) {
         file->data[8] -= 2;
         expect_refusal(&image, ERROR_DATABASE_DAMAGED, file->name); /* its checksum does not match */
         set_header_checksum(file);
-        expect_refusal(&image, ERROR_FORMAT_FOREIGN, "older format");
+        expect_refusal(&image, ERROR_FORMAT_OLDER, "older format");
         file->data[8]++;
         set_header_checksum(file);
         size_t size = file->size;

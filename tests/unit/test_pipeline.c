@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "engine/check.h"
 #include "engine/engine_internal.h"
 #include "os/clock.h"
 #include "util/coding.h"
@@ -255,6 +256,51 @@ static void test_a_failed_sync_leaves_earlier_batches_alone(void **state) {
     check_after_failure(database, 1);
 }
 
+static void note_tail(void *context, const struct check_finding *finding) {
+    *(bool *)context |= finding->severity == CHECK_NOTE && strcmp(finding->kind, "log-tail") == 0;
+}
+
+/* Opens a crash's leftovers: the check of a closed database must come to the same result as recovery. */
+static void expect_after_crash(uint64_t records, bool tail, int64_t counter) {
+    struct check_summary summary;
+    char *message = NULL;
+    bool tail_noted = false;
+    const struct check_callbacks callbacks = {.finding = note_tail, .context = &tail_noted};
+    assert_int_equal(engine_check(path, &callbacks, &summary, &message), 0);
+    assert_int_equal(summary.damages, 0);
+    assert_int_equal(summary.log_records, records);
+    assert_int_equal(tail_noted, tail);
+    struct database *database = open_database();
+    assert_int_equal(read_counter(database), counter);
+    database_close(database);
+}
+
+static void run(const char *format, const char *argument, const char *second) {
+    char command[1500];
+    snprintf(command, sizeof command, format, argument, second);
+    assert_int_equal(system(command), 0);
+}
+
+/* The machine goes down with two batches unsynced. The first is torn, the second whole: both are gone. */
+static void test_a_crash_with_two_in_flight(void **state) {
+    (void)state;
+    char original[500];
+    struct commit commits[COMMITS];
+    struct database *database = open_with_two_in_flight(commits);
+    snprintf(original, sizeof original, "%s", path);
+    run("cp -r '%s' '%s-whole'", path, path);
+    run("cp -r '%s' '%s-torn'", path, path);
+    gate_pass(0, 0);
+    gate_pass(1, 0);
+    close_database(database);
+    snprintf(path, sizeof path, "%.480s-whole", original);
+    expect_after_crash(2, false, COMMITS);
+    snprintf(path, sizeof path, "%.480s-torn", original);
+    run("printf x | dd of='%s/log/log-0000000000000001.keel' bs=1 seek=%s conv=notrunc status=none", path, "115"); /* in the first record's payload */
+    expect_after_crash(0, true, 0);
+    expect_after_crash(0, false, 0); /* and stay gone */
+}
+
 /* A segment is left only when all of it is synced: the batch that needs another one waits. */
 static void test_a_new_segment_waits_for_the_old_one(void **state) {
     (void)state;
@@ -334,6 +380,7 @@ int main(void) {
         cmocka_unit_test_setup(test_answers_wait_for_those_before, setup),
         cmocka_unit_test_setup(test_a_failed_sync_takes_later_batches_along, setup),
         cmocka_unit_test_setup(test_a_failed_sync_leaves_earlier_batches_alone, setup),
+        cmocka_unit_test_setup(test_a_crash_with_two_in_flight, setup),
         cmocka_unit_test_setup(test_a_new_segment_waits_for_the_old_one, setup),
         cmocka_unit_test_setup(test_a_few_commits_gather, setup),
     };

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include <keel/options.h>
+
 #include "fake_database.h"
 #include "os/clock.h"
 #include "os/loop.h"
@@ -1117,6 +1119,26 @@ static void test_memory_out(void **state) {
     }
 }
 
+/* --- Long reads (more in test_long_read.c) --- */
+
+static void test_long_read(void **state) {
+    (void)state;
+    store("a", "1");
+    struct transaction *tr = begin();
+    assert_int_equal(transaction_set_option(tr, (int)KEEL_TR_OPTION_LONG_READ, NULL, 0), 0);
+    assert_int_equal(fake_pins(fake), 0);
+    check_value(tr, "a", false, "1");
+    assert_int_equal(fake_pins(fake), 1);
+    store("a", "2");
+    fake_set_horizon(fake, fake_version(fake));
+    check_value(tr, "a", false, "1");
+    expect_rows(tr, (struct range_arguments){at_least("a"), at_least("b"), 0, 0, FDB_STREAMING_MODE_WANT_ALL, 0,
+                                             false, false}, "a=1 ", false);
+    assert_int_equal(commit(tr), 0);
+    assert_int_equal(fake_pins(fake), 0);
+    transaction_destroy(tr);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -1130,7 +1152,7 @@ int main(void) {
         TEST(test_on_error),          TEST(test_timeout),            TEST(test_watches),
         TEST(test_watches_that_fail), TEST(test_options),            TEST(test_special_keys),
         TEST(test_old_api),           TEST(test_memory_out),
-        TEST(test_races),
+        TEST(test_races),             TEST(test_long_read),
     };
     os_thread loop;
     if (os_thread_start(&loop, "loop", run_loop, NULL))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log of a library that is silent by default. A line is written only where something could not
- * be opened or closed, never on a transaction's path, so the file is opened for each line: no
- * state, no descriptor held, and it may be moved away at any time. Threads: any; lines are written
+ * be opened or closed or is damaged, never on a transaction's usual path, so the file is opened for
+ * each line: no state, no descriptor held, and it may be moved away at any time. Threads: any; lines are written
  * whole. A log that cannot be written is nobody's error.
  */
-#include "api/log_line.h"
+#include "os/log_line.h"
 
 #include <stdarg.h>
 #include <stdio.h>
