@@ -144,11 +144,11 @@ static fdb_error_t make_first(struct log *log, int64_t after_version) {
     return ERROR_SUCCESS;
 }
 
-/* What is left to do before the first append: see the end of log_recovery.c's opening for the directory. */
-static fdb_error_t make_ready(struct log *log) {
+/* What is left to do before the first append. Names that were found may be in memory only: see log_recovery.c. */
+static fdb_error_t make_ready(struct log *log, bool recovered) {
     atomic_store(&log->synced_version, log->last_version);
     fdb_error_t error = open_lanes(log, log->current, &log->lanes);
-    return error ? error : log_sync_directory(log);
+    return error || !recovered ? error : log_sync_directory(log);
 }
 
 fdb_error_t log_open(const char *directory, const struct log_options *options, int64_t after_version,
@@ -164,13 +164,14 @@ fdb_error_t log_open(const char *directory, const struct log_options *options, i
     if (!opened)
         return ERROR_LARGE_ALLOC_FAILED;
     fdb_error_t error = log_recover(opened, after_version, replay, context, text);
-    if (!error && !opened->current) {
+    bool recovered = opened->current != NULL;
+    if (!error && !recovered) {
         error = make_first(opened, after_version);
         if (error)
             set_message(text, os_last_error());
     }
     if (!error) {
-        error = make_ready(opened);
+        error = make_ready(opened, recovered);
         if (error)
             set_message(text, os_last_error());
     }
