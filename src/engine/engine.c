@@ -223,6 +223,8 @@ static fdb_error_t open_lease(struct engine *engine, bool exists, int64_t last_v
     int64_t ceiling = start + LEASE_VERSIONS;
     error = exists ? lease_raise(&engine->lease, ceiling)
                    : lease_create(engine->path, path, ceiling, &engine->lease);
+    if (!error && exists)
+        error = os_directory_sync(engine->path); /* whoever made it may have been killed before its name was on disk */
     if (error) {
         explain(message, "%s: %s", path, os_last_error());
         return error;
