@@ -230,6 +230,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	remote-joined=$(BUILD)/bin/remote-joined remote-bank='$(BUILD)/bin/remote-bank $(BANK_KILLS)' \
 	cluster='STUB_CALLS=$(SCRATCH)/stub-calls $(BUILD)/bin/test-cluster $(BUILD)/lib' \
 	cluster-conformance='STUB_CALLS=$(SCRATCH)/stub-calls tests/cluster/through_stub.sh $(BUILD)/lib $(BUILD)/bin/conformance' \
+	cluster-conformance-620='STUB=libfdb_stub_620.so KEEL_TEST_API_VERSION=620 tests/cluster/through_stub.sh $(BUILD)/lib $(BUILD)/bin/conformance' \
 	cluster-calls='tests/cluster/check_calls.sh $(SCRATCH)/stub-calls' \
 	cluster-recipes='tests/cluster/through_stub.sh $(BUILD)/lib tests/each.sh $(RECIPE_PROGRAMS)' \
 	cluster-command='tests/cluster/through_stub.sh $(BUILD)/lib tests/cluster/command.sh $(KEEL)' \
