@@ -233,7 +233,7 @@ static void commit_one(void) {
 
 static int bare_descriptor;
 static off_t bare_offset;
-enum { BARE_FILE_BYTES = 16 << 20, BARE_WRITE_BYTES = 168 };
+enum { BARE_FILE_BYTES = 16 << 20, BARE_WRITE_BYTES = 176 };
 
 static void bare_open(const char *path) {
     bare_descriptor = open(path, O_RDWR | O_CREAT, 0600);

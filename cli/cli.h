@@ -43,6 +43,7 @@ struct session {
     bool quiet;              /* --quiet: no progress */
     bool many;               /* commands come one after the other, from a terminal or a script: a transaction may span them */
     bool keep_going;         /* --keep-going: a script goes on after an error */
+    bool no_database;        /* none was named: keel copy SRC DST and its like, which say all themselves */
     bool must_exist;         /* the command only reads: a database that is not there is an error and not made */
     double timeout_seconds;  /* --timeout, for every transaction; 0: none */
     int64_t committed_version;   /* of the last session_write; -1: nothing was written, or its transaction is still open */

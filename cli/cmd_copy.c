@@ -345,7 +345,7 @@ int command_copy(struct session *session, int argc, char **argv) {
     struct copy copy = {.session = session, .passes_max = 10};
     if (!options_parse(command, &argc, argv, specs) || (passes && !options_number("--passes", passes, 1, 1000, &copy.passes_max)))
         return EXIT_USAGE;
-    if (argc != 2 && argc != 3)
+    if (argc != 3 && (argc != 2 || session->no_database))
         return usage_error(command, "the database to copy to is needed, and before it the one to copy from unless that is open");
     if (force && merge)
         return usage_error(command, "--force clears what is there, --merge keeps it: only one of them");

@@ -259,12 +259,10 @@ int command_serve(struct session *session, int argc, char **argv) {
         {"seconds", 0, true, &serving.seconds}, {0}};
     if (!options_parse(command, &argc, argv, specs))
         return EXIT_USAGE;
-    if (argc == 2 && !session->path) {
-        session->path = argv[1]; /* keel serve DIR */
-        argc--;
-    }
-    if (argc != 1)
+    if (argc != (session->no_database ? 2 : 1))
         return usage_error(command, "which database? keel serve DIR");
+    if (session->no_database)
+        session->path = argv[1];
     if (serving.cluster_file)
         snprintf(serving.file, sizeof serving.file, "%s", serving.cluster_file);
     if (serving.seconds) {

@@ -91,7 +91,7 @@ static void print_list(void) {
          "       keel [OPTION]… DB COMMAND …    one command; \"keel help COMMAND\" says more and has examples\n"
          "       keel [OPTION]… DB < FILE       the commands of a file, line by line\n"
          "\n"
-         "DB is a directory (made by the first write), :memory:, a FoundationDB cluster file, or - for the default place.\n"
+         "DB is a directory (made by the first write), :memory:, a cluster file (of FoundationDB or \"keel serve\"), or - for the default place.\n"
          "\n"
          "Keys: text with escapes (hello, two\\ words, \\x00), tuples (\"users\", 42), or a tuple in a directory: /app/users(\"id\", 7).\n"
          "\n"

@@ -14,10 +14,20 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-static const struct command MAIN = {.name = "keel", .arguments = "[OPTION]… DB [COMMAND …]", .summary = "", .help = ""};
+/* Says what is wrong before the command's name; EXIT_USAGE. */
+__attribute__((format(printf, 1, 2))) static int wrong_line(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("keel: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputs("\nusage: keel [OPTION]… DB [COMMAND …]\n\"keel help\" says more.\n", stderr);
+    va_end(arguments);
+    return EXIT_USAGE;
+}
 
 /* What an argument before the command is: the session learns it. */
 enum answer { NOT_AN_OPTION, TAKEN, TAKEN_WITH_VALUE, WRONG };
@@ -46,7 +56,7 @@ static enum answer take_timeout(struct session *session, const char *text) {
     session->timeout_seconds = strtod(text, &end);
     if (*text && *end == '\0' && session->timeout_seconds > 0 && session->timeout_seconds <= 1e6)
         return TAKEN;
-    usage_error(&MAIN, "--timeout: \"%s\" is not a number of seconds", text);
+    wrong_line("--timeout: \"%s\" is not a number of seconds", text);
     return WRONG;
 }
 
@@ -76,9 +86,9 @@ static enum answer take_option(struct session *session, char **argv) {
     else if (!missing && (value = option_value(argv, "--option", &separate, &missing)) != NULL)
         answer = take_transaction_option(session, value);
     else if (missing)
-        usage_error(&MAIN, "The option %s needs a value", argv[0]);
+        wrong_line("The option %s needs a value", argv[0]);
     else
-        usage_error(&MAIN, "There is no option %s here", argv[0]);
+        wrong_line("There is no option %s here", argv[0]);
     return answer == TAKEN && separate ? TAKEN_WITH_VALUE : answer;
 }
 
@@ -137,9 +147,13 @@ static int run(struct session *session, int argc, char **argv) {
     if (!take_options(session, argv, &at))
         return EXIT_USAGE;
     if (!argv[at])
-        return usage_error(&MAIN, "Which database? Give the path of a directory; it is made if it does not exist");
-    if (needs_no_database(argv + at))
+        return wrong_line("Which database? Give the path of a directory; it is made if it does not exist");
+    session->no_database = needs_no_database(argv + at);
+    if (session->no_database)
         return run_command(session, argc - at, argv + at);
+    if (command_find(argv[at]) && access(argv[at], F_OK) != 0)
+        return wrong_line("%s is a command: the database stands before it, as in keel my.db %s (one that is named %s is ./%s)", argv[at], argv[at],
+                          argv[at], argv[at]);
     session->path = strcmp(argv[at], "-") == 0 ? NULL : argv[at];
     at++;
     if (argv[at] && (strcmp(argv[at], "--help") == 0))

@@ -41,7 +41,12 @@ directory "$prefix/share/bash-completion/completions"
 install -m 644 "$here/tools/keel.bash" "$root$prefix/share/bash-completion/completions/keel"
 file 644 "$here/tools/keel@.service" "$here/tools/keel@.socket" "$prefix/share/doc/keel/systemd"
 file 644 "$here"/README.md "$here"/CHANGELOG.md "$here"/LICENSE "$here"/docs/*.md "$prefix/share/doc/keel"
+file 644 "$here"/docs/decisions/*.md "$prefix/share/doc/keel/decisions"
 file 644 "$here"/examples/*.c "$prefix/share/doc/keel/examples"
+# Pages that lie side by side here link to each other as such; the sources are not here, so links to them become text.
+for page in "$root$prefix"/share/doc/keel/*.md "$root$prefix"/share/doc/keel/decisions/*.md; do
+    sed -E -i 's#\]\(docs/#](#g; s#\]\(\.\./examples/#](examples/#g; s#\[([^][]*)\]\((\.\./)*(include|src|cli|layers|recipes|tests|bench|tools|Makefile|CONTRIBUTING\.md)[^)]*\)#\1#g' "$page"
+done
 
 directory "$libdir/pkgconfig"
 cat >"$root$libdir/pkgconfig/keel.pc" <<END

@@ -8,9 +8,11 @@
 
 #include <keel/directory.h>
 #include <keel/error.h>
+#include <keel/options.h>
 #include <keel/run.h>
 #include <keel/subspace.h>
 #include <keel/tuple.h>
+#include <keel/version.h>
 
 /* The recipes. */
 #include <keel/blob.h>

@@ -141,8 +141,8 @@ typedef struct keel_db keel_db;
 /*
  * Opens the database at `path`; NULL is the default place, as fdb_create_database defines both.
  * Many may be open at once, also the same one several times. As with fdb_create_database, it is the
- * first transaction that really opens it and gets the errors of that (20001, another process has
- * it, for example).
+ * first transaction that really opens it, or joins the process that has it open, and gets the errors
+ * of that (20002, the directory holds something else, for example).
  *
  * Errors: KEEL_ERROR_ARGUMENT if `db` is NULL; KEEL_ERROR_THREAD, after which another try is
  * allowed; KEEL_ERROR_FORKED; network_cannot_be_restarted once the network, ours, has stopped

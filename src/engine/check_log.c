@@ -6,7 +6,8 @@
  *   1. Every segment has its header.
  *   2. The records that the base does not have yet form one chain: each names the version of the one before, through all segments.
  *   3. Every record in it can be taken apart into changes.
- *   4. Behind the end of the chain is nothing that proves that something before it was on disk once (vouches).
+ *   4. Behind the end of the chain is nothing that proves that something before it was on disk once (vouches). What lies there otherwise is what
+ *      unsynced batches have left.
  *   5. No version lies above what the lease allows.
  *
  * After a damaged record the next valid one is searched for and the walk goes on there, so that one damage does not hide the next.
@@ -109,48 +110,42 @@ static fdb_error_t view(struct log_check *log, uint64_t offset, size_t length, c
 static fdb_error_t record_at(struct log_check *log, uint64_t offset, enum log_record_state *state, struct log_record *record) {
     const struct log_segment *segment = &log->open->segment;
     const uint8_t *bytes;
-    size_t available, payload_bytes;
+    size_t available;
     *state = LOG_RECORD_ZERO;
     if (offset + LOG_RECORD_HEADER_BYTES > segment->size)
         return ERROR_SUCCESS;
     fdb_error_t error = view(log, offset, LOG_RECORD_HEADER_BYTES, &bytes, &available);
     if (error || available < LOG_RECORD_HEADER_BYTES)
         return error;
-    *state = log_record_check_header(segment, offset, bytes, &payload_bytes);
+    *state = log_record_check_header(segment, offset, bytes, record);
     if (*state != LOG_RECORD_VALID)
         return ERROR_SUCCESS;
-    size_t record_bytes = (size_t)log_record_bytes(payload_bytes);
-    error = view(log, offset, record_bytes, &bytes, &available);
+    error = view(log, offset, (size_t)record->bytes, &bytes, &available);
     if (error)
         return error;
-    *state = available < record_bytes ? LOG_RECORD_BAD_CHECKSUM : log_record_check(segment, offset, bytes, payload_bytes, record);
+    *state = available < record->bytes ? LOG_RECORD_BAD_CHECKSUM : log_record_check(segment, offset, bytes, record);
     return ERROR_SUCCESS;
 }
 
-/* Does this record, found behind the end of the chain, prove that something between them was on disk? A record is written when all before it is synced. */
+/* Does this record, found behind the end of the chain, prove that something between them was on disk? */
 static bool vouches(const struct log_check *log, const struct log_record *record) {
-    (void)log;
-    (void)record;
-    return true;
+    return record->synced_version > log->last_version;
 }
 
-/* Looks for a valid record at or behind `offset` of the open segment that vouches for what lies before it. */
+/* Looks for a record at or behind `offset` of the open segment that vouches for what lies before it. Its header is enough. */
 static fdb_error_t find_witness(struct log_check *log, uint64_t offset, bool *found, uint64_t *witness) {
+    const struct log_segment *segment = &log->open->segment;
     *found = false;
-    for (; offset + LOG_RECORD_HEADER_BYTES <= log->open->segment.size; offset += 8) {
+    for (; offset + LOG_RECORD_HEADER_BYTES <= segment->size; offset += 8) {
         const uint8_t *bytes;
         size_t available;
         struct log_record record;
-        enum log_record_state state;
         fdb_error_t error = view(log, offset, LOG_RECORD_HEADER_BYTES, &bytes, &available);
         if (error || available < LOG_RECORD_HEADER_BYTES)
             return error;
-        if (coding_get_u64(bytes + 16) != log->open->segment.generation)
+        if (coding_get_u64(bytes + 16) != segment->generation)
             continue;
-        error = record_at(log, offset, &state, &record);
-        if (error)
-            return error;
-        if (state == LOG_RECORD_VALID && vouches(log, &record)) {
+        if (log_record_check_header(segment, offset, bytes, &record) == LOG_RECORD_VALID && vouches(log, &record)) {
             *found = true;
             *witness = offset;
             return ERROR_SUCCESS;
@@ -223,7 +218,7 @@ static fdb_error_t check_headers(struct log_check *log) {
         if (os_file_size(&log->file, &size) == ERROR_SUCCESS)
             log->check->summary->log_bytes += size;
         error = log_segment_read_header(&log->file, &at->segment, &reason);
-        if (error == ERROR_FORMAT_NEWER)
+        if (error == ERROR_FORMAT_NEWER || error == ERROR_FORMAT_OLDER)
             return check_refuse(log->check, error, "%s: %s", at->name, reason);
         if (error && !reason)
             return check_refuse(log->check, error, "%s: %s", at->name, os_last_error());
@@ -305,16 +300,21 @@ static void report_bad_record(struct log_check *log, uint64_t offset, enum log_r
                  state == LOG_RECORD_BAD_CHECKSUM ? "the record's checksum does not match" : "no valid record header", (unsigned long long)witness);
 }
 
+/* Whether a valid record where the chain goes on is a part of it, right or wrong, or was left behind by a batch that was lost. */
+static bool belongs(const struct log_check *log, const struct log_record *record) {
+    return !log->begun || log->damaged || record->previous_version == log->last_version || vouches(log, record);
+}
+
 /* Follows the records of one segment. *rest is where its valid records end. */
 static fdb_error_t walk_segment(struct log_check *log, struct segment_check *segment, uint64_t *rest, enum log_record_state *rest_state) {
-    uint64_t offset = LOG_SEGMENT_HEADER_BYTES;
+    uint64_t offset = LOG_SEGMENT_HEADER_BYTES, search_from = 0;
     fdb_error_t error = open_segment(log, segment);
     while (!error) {
         struct log_record record;
         error = record_at(log, offset, rest_state, &record);
         if (error)
             return error;
-        if (*rest_state == LOG_RECORD_VALID) {
+        if (*rest_state == LOG_RECORD_VALID && belongs(log, &record)) {
             accept(log, offset, &record);
             offset += record.bytes;
             continue;
@@ -324,11 +324,12 @@ static fdb_error_t walk_segment(struct log_check *log, struct segment_check *seg
         bool found = false;
         uint64_t witness = 0;
         if (!unused)
-            error = find_witness(log, offset, &found, &witness);
+            error = find_witness(log, offset > search_from ? offset : search_from, &found, &witness);
         if (error || !found)
             return error;
         report_bad_record(log, offset, *rest_state, witness);
         offset = witness;
+        search_from = witness + 8; /* a witness that is torn itself has been heard */
     }
     return error;
 }
@@ -349,14 +350,14 @@ static fdb_error_t walk(struct log_check *log, struct segment_check *start) {
             return error;
         if (log->end == at)
             torn = NULL;
-        if (state == LOG_RECORD_BAD_CHECKSUM && !torn) { /* no valid header means nothing: an earlier use of the file leaves such */
+        if ((state == LOG_RECORD_BAD_CHECKSUM || state == LOG_RECORD_VALID) && !torn) { /* no valid header means nothing: an earlier use of the file leaves such */
             torn = at;
             torn_offset = rest;
         }
     }
     if (torn)
         check_report(log->check, CHECK_NOTE, "log-tail", place_of(torn, torn_offset), "the next open drops it: nobody was told of it",
-                     "behind the last record lies a part of one that was being written");
+                     "behind the last record lies what is left of one that was being written");
     return ERROR_SUCCESS;
 }
 
@@ -376,7 +377,8 @@ static void check_versions(struct log_check *log, int64_t ceiling) {
 }
 
 fdb_error_t check_log(struct check *check, int64_t ceiling) {
-    struct log_check log = {.check = check};
+    const struct check_summary *summary = check->summary;
+    struct log_check log = {.check = check, .last_version = summary->base_version_known ? summary->base_version : INT64_MIN};
     struct check_path path;
     struct segment_check *start = NULL;
     fdb_error_t error = check_join(check, "log", &path);

@@ -2,471 +2,140 @@
 /*
  * The commit pipeline: from a waiting commit_request to the disk.
  *
- *     engine_commit ─► queue ─► lead: take a batch ─► resolve ─► build ─► log ─► window ─► sync ─► publish ─► answer
- *                                       │  conflicts  │ atomic ops,                        │ the clock │ watches,
- *                                       │  leave here │ versionstamps                      │ moves on  │ completions
+ *                    ┌──────────── leading: one thread at a time ────────────┐
+ *     engine_commit ─► queue ─► take a batch ─► assemble ─► log ─► window ───┼─► sync ─► publish ─► answer
+ *                               │ by groups     │ assemble.c                 │  up to FLIGHTS_MAX  │ watches,
+ *                               │               │ conflicts leave here       │  batches at a time  │ completions
  *
- * Whoever finds the pipeline idle leads it. A thread that blocks on its own commit (engine_drive) does so itself and pays no thread switch; for
- * everyone else, the committer thread does. While a leader syncs, new commits queue up and become the next batch: the group commit.
+ * A batch on this way is a flight. Whoever finds that a flight can be launched leads: a thread that blocks on its own commit (engine_drive) does so
+ * itself and pays no thread switch; for everyone else, a committer thread does. The leader lets go of the lead before it syncs, so that another thread can
+ * launch the next flight meanwhile; then each lands its own flight, in the order of launching. What arrives while syncs are on their way is the next
+ * batch: the group commit.
  *
- *   1. At most one thread leads (pipeline.leading); the workspace, the resolver and the appending end of the log are the leader's.
- *   2. Nothing of a batch can be read before it is durable: it is in the window before, but its version is pending until version_clock_end_batch,
- *      and neither a reader nor the checkpoint goes as far as a pending version.
- *   3. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
- *   4. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
- *      and every later commit is refused with DATABASE_FAILED. Reads go on at the last good version.
- *   5. Every request is answered exactly once, in commit order, with no lock held.
- *   6. A transaction that fails while it is built leaves nothing to those behind it: neither in the batch nor in the overlay.
- *   7. A record of the log has a limit, and atomic operations can make much of little: what no longer fits goes back to the queue.
+ * How large a group: with nothing in flight, whatever is there goes at once. Beside another flight only a full group goes, which is a fair share
+ * of the commits that were lately on their way together (group_limit). So the clients of a busy database fall into FLIGHTS_MAX groups, of which one is prepared while the
+ * other syncs, and a few clients fall into one.
+ *
+ *   1. At most one thread leads (pipeline.leading); the resolver, the writing end of the window and the appending end of the log are the leader's. A
+ *      flight belongs to the thread that launched it.
+ *   2. Flights are launched and land in the order of their versions and of the log. A batch is published only after all before it: so what is
+ *      acknowledged stands on nothing that could still fail.
+ *   3. Nothing of a batch can be read before it is durable: it is in the window before, but its version is pending until version_clock_end_batch,
+ *      and neither a reader nor the checkpoint goes as far as a pending version. Only the leader, for atomic operations, reads pending changes.
+ *   4. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
+ *   5. After a failed append or sync nobody knows what the disk holds: the batch and every one that was appended behind it answer
+ *      COMMIT_UNKNOWN_RESULT, their versions stay pending for ever (pipeline.lost), and every later commit is refused with DATABASE_FAILED.
+ *      Reads go on at the last good version.
+ *   6. Every request is answered exactly once, in commit order, with no lock held.
+ *   7. Whoever makes a launch possible by letting go of the lead or by landing sees to it that somebody leads (call_leader).
  */
 #include "engine/engine_internal.h"
 
 #include "os/clock.h"
 #include "os/wait.h"
-#include "util/memory.h"
 
 enum {
     BATCH_COMMITS_MAX = 8192,       /* a versionstamp's order has 16 bits */
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
-    BATCH_RESULT_BYTES_MAX = 32 * 1024 * 1024, /* what it has grown to in its final form; may be passed by one transaction's */
-    TRANSACTION_RESULT_BYTES_MAX = 64 * 1024 * 1024, /* far above what sets can come to: small operands on large values */
-    WORKSPACE_BYTES_KEPT = 4 * 1024 * 1024, /* a buffer larger than this is given back after the batch */
+    GROUP_COMMITS_MIN = 8,          /* fewer are not worth a sync of their own beside another */
     OVERLAP_CHANGES_MIN = 8,        /* with this many changes to apply it is worth a system call to have the disk begin before */
-    TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
+    TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for a committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
 };
+
+_Static_assert((int)FLIGHTS_MAX <= (int)VERSIONS_PENDING_MAX, "every flight has a version pending");
 
 void pipeline_init(struct pipeline *pipeline) {
     os_mutex_init(&pipeline->lock);
     os_condition_init(&pipeline->work);
     os_condition_init(&pipeline->room);
+    os_condition_init(&pipeline->landing);
     pipeline->tail = &pipeline->head;
-    pipeline->next_batch = 1;
+    pipeline->collecting = 1;
 }
 
 void pipeline_destroy(struct pipeline *pipeline) {
+    for (int i = 0; i < FLIGHTS_MAX; i++)
+        workspace_free(&pipeline->flights[i].workspace);
+    os_condition_destroy(&pipeline->landing);
     os_condition_destroy(&pipeline->room);
     os_condition_destroy(&pipeline->work);
     os_mutex_destroy(&pipeline->lock);
 }
 
-void workspace_free(struct batch_workspace *workspace) {
-    batch_free(&workspace->batch);
-    arena_free(&workspace->arena);
-    if (workspace->overlay)
-        window_destroy(workspace->overlay);
-    memory_free(workspace->changes);
+/* --- The queue, in groups --- */
+
+/* How many commits make a group full: a share of those lately on their way. */
+static size_t group_limit(const struct pipeline *pipeline) {
+    size_t share = pipeline->load / FLIGHTS_MAX;
+    if (share < GROUP_COMMITS_MIN)
+        return GROUP_COMMITS_MIN;
+    return share < BATCH_COMMITS_MAX ? share : BATCH_COMMITS_MAX;
 }
 
-/* --- Resolving: who conflicts --- */
+static void close_group(struct pipeline *pipeline) {
+    pipeline->collecting++;
+    pipeline->collected = pipeline->collected_bytes = 0;
+}
 
-static bool has_conflict(struct engine *engine, struct commit_request *request) {
-    bool found = false;
-    for (size_t i = 0; i < request->read_conflict_count; i++) {
-        bool hit = resolver_conflicts(engine->resolver, request->read_conflicts[i], request->read_version);
-        found |= hit;
-        if (request->report_conflicts)
-            request->conflicting[i] = hit;
-        else if (hit)
-            break;
+/* Puts a commit at the end of the queue, in the group that is being collected. REQUIRES: the lock. */
+static void enqueue(struct pipeline *pipeline, struct commit_request *request) {
+    request->next = NULL;
+    *pipeline->tail = request;
+    pipeline->tail = &request->next;
+    pipeline->arrivals++;
+    pipeline->queued++;
+    atomic_store_explicit(&request->ticket, pipeline->collecting, memory_order_relaxed);
+    pipeline->collected++;
+    pipeline->collected_bytes += request->size_bytes;
+    if (pipeline->collected >= group_limit(pipeline) || pipeline->collected_bytes >= BATCH_BYTES_MAX)
+        close_group(pipeline);
+}
+
+/* The number of the group at the head of the queue. REQUIRES: the lock, a queue. */
+static uint64_t head_group(const struct pipeline *pipeline) {
+    return atomic_load_explicit(&pipeline->head->ticket, memory_order_relaxed);
+}
+
+/* Takes the group at the head of the queue for a flight. REQUIRES: the lock, a queue. */
+static void take_group(struct pipeline *pipeline, struct flight *flight) {
+    flight->group = head_group(pipeline);
+    flight->requests = pipeline->head;
+    flight->commit_count = 0;
+    size_t load = pipeline->queued + pipeline->in_flight, faded = pipeline->load - pipeline->load / 8;
+    pipeline->load = load > faded ? load : faded;
+    struct commit_request **link = &pipeline->head;
+    while (*link && atomic_load_explicit(&(*link)->ticket, memory_order_relaxed) == flight->group) {
+        link = &(*link)->next;
+        flight->commit_count++;
     }
-    return found;
-}
-
-static fdb_error_t resolve(struct engine *engine, struct commit_request *request, int64_t version) {
-    if (request->read_conflict_count > 0) {
-        if (request->read_version < version_clock_horizon(&engine->clock))
-            return ERROR_TRANSACTION_TOO_OLD;
-        if (has_conflict(engine, request)) {
-            atomic_fetch_add_explicit(&engine->counters.conflicts, 1, memory_order_relaxed);
-            return ERROR_NOT_COMMITTED;
-        }
-    }
-    for (size_t i = 0; i < request->write_conflict_count; i++) {
-        fdb_error_t error = resolver_add(engine->resolver, request->write_conflicts[i], version);
-        if (error)
-            return error;
-    }
-    return ERROR_SUCCESS;
-}
-
-/* --- Building: mutations become sets and clears --- */
-
-/* The value of a key as the batch so far leaves it: the overlay, else what is published. */
-static fdb_error_t present_value(struct engine *engine, int64_t version, struct bytes key, struct bytes *value,
-                                 bool *present) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (workspace->overlay_used) {
-        struct window_view *view = window_view_acquire(workspace->overlay);
-        struct bytes found;
-        enum window_answer answer = window_view_get(view, version, key, &found);
-        bool copied = answer != WINDOW_VALUE || arena_copy(&workspace->arena, found, value);
-        window_view_release(workspace->overlay, view);
-        if (!copied)
-            return ERROR_LARGE_ALLOC_FAILED;
-        *present = answer == WINDOW_VALUE;
-        if (answer != WINDOW_SILENT)
-            return ERROR_SUCCESS;
-    }
-    return engine_get(&engine->database, version - 1, key, &workspace->arena, value, present);
-}
-
-/* Remembers a change in the overlay, so that a later atomic operation of the batch sees it. */
-static fdb_error_t overlay_add(struct engine *engine, int64_t version, const struct change *change) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (!workspace->overlay) {
-        fdb_error_t error = window_create(&workspace->overlay);
-        if (error)
-            return error;
-    }
-    fdb_error_t error = window_reserve(workspace->overlay, change, 1);
-    if (error)
-        return error;
-    workspace->overlay_used = true;
-    if (change->clear)
-        window_clear_range(workspace->overlay, version, change->key, change->value);
-    else
-        window_set(workspace->overlay, version, change->key, change->value);
-    return ERROR_SUCCESS;
-}
-
-static fdb_error_t evaluate(struct engine *engine, int64_t version, const struct mutation *mutation,
-                            struct change *change) {
-    struct bytes value;
-    bool present, cleared;
-    fdb_error_t error = present_value(engine, version, mutation->key, &value, &present);
-    if (error)
-        return error;
-    change->key = mutation->key;
-    error = mutation_apply(mutation->type, present ? &value : NULL, mutation->value, &engine->workspace.arena,
-                           &change->value, &cleared);
-    if (error || !cleared)
-        return error;
-    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, mutation->key.length + 1);
-    if (!end)
-        return ERROR_LARGE_ALLOC_FAILED;
-    if (mutation->key.length)
-        memcpy(end, mutation->key.data, mutation->key.length);
-    end[mutation->key.length] = 0;
-    change->clear = true;
-    change->value = bytes_make(end, mutation->key.length + 1);
-    return ERROR_SUCCESS;
-}
-
-/* Copies a stamped key or value with the stamp filled in. */
-static fdb_error_t stamp(struct engine *engine, struct bytes text, const struct commit_request *request,
-                         struct bytes *stamped) {
-    struct bytes body, copy;
-    size_t offset;
-    fdb_error_t error = mutation_stamp_position(text, &body, &offset);
-    if (error)
-        return error;
-    if (!arena_copy(&engine->workspace.arena, body, &copy))
-        return ERROR_LARGE_ALLOC_FAILED;
-    mutation_stamp_write((uint8_t *)(uintptr_t)(copy.data + offset), request->committed_version, request->batch_order);
-    *stamped = copy;
-    return ERROR_SUCCESS;
-}
-
-static fdb_error_t add_stamped_key_conflict(struct engine *engine, struct bytes key, int64_t version) {
-    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, key.length + 1);
-    if (!end)
-        return ERROR_LARGE_ALLOC_FAILED;
-    memcpy(end, key.data, key.length);
-    end[key.length] = 0;
-    return resolver_add(engine->resolver, (struct key_range){key, bytes_make(end, key.length + 1)}, version);
-}
-
-/* What a mutation finally changes. */
-static fdb_error_t finalize(struct engine *engine, const struct commit_request *request,
-                            const struct mutation *mutation, struct change *change) {
-    fdb_error_t error = ERROR_SUCCESS;
-    *change = (struct change){mutation->type == MUTATION_CLEAR_RANGE, mutation->key, mutation->value};
-    if (mutation->type == MUTATION_SET_VERSIONSTAMPED_KEY) {
-        error = stamp(engine, mutation->key, request, &change->key);
-        if (!error)
-            error = add_stamped_key_conflict(engine, change->key, request->committed_version);
-    } else if (mutation->type == MUTATION_SET_VERSIONSTAMPED_VALUE) {
-        error = stamp(engine, mutation->value, request, &change->value);
-    } else if (mutation_is_atomic(mutation->type)) {
-        error = evaluate(engine, request->committed_version, mutation, change);
-    }
-    return error;
-}
-
-/* Makes the overlay what the batch is: a transaction that failed has left its changes there. */
-static fdb_error_t overlay_restore(struct engine *engine, int64_t version) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (!workspace->overlay_used)
-        return ERROR_SUCCESS;
-    window_destroy(workspace->overlay);
-    workspace->overlay = NULL;
-    workspace->overlay_used = false;
-    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
-    struct change change;
-    size_t offset = 0;
-    fdb_error_t error = ERROR_SUCCESS;
-    while (!error && batch_next(payload, &offset, &change, &error))
-        error = overlay_add(engine, version, &change);
-    return error;
-}
-
-/* Adds a transaction to the batch, or nothing of it; the overlay is then to be restored. */
-static fdb_error_t build(struct engine *engine, struct commit_request *request, bool overlay) {
-    struct batch *batch = &engine->workspace.batch;
-    size_t length = batch->length, count = batch->count;
-    for (size_t i = 0; i < request->mutation_count; i++) {
-        struct change change;
-        fdb_error_t error = finalize(engine, request, &request->mutations[i], &change);
-        if (!error)
-            error = batch_add(batch, &change);
-        if (!error && overlay)
-            error = overlay_add(engine, request->committed_version, &change);
-        if (!error && batch->length - length > TRANSACTION_RESULT_BYTES_MAX)
-            error = ERROR_TRANSACTION_TOO_LARGE;
-        if (error) {
-            batch_truncate(batch, length, count);
-            return error;
-        }
-    }
-    return ERROR_SUCCESS;
-}
-
-static bool has_atomic(const struct commit_request *request) {
-    for (size_t i = 0; i < request->mutation_count; i++) {
-        if (mutation_is_atomic(request->mutations[i].type))
-            return true;
-    }
-    return false;
-}
-
-/* An overlay is needed where an atomic operation may meet an earlier change of the same batch. */
-static bool needs_overlay(const struct commit_request *requests) {
-    if (!requests->next && requests->mutation_count == 1)
-        return false;
-    for (const struct commit_request *request = requests; request; request = request->next) {
-        if (has_atomic(request))
-            return true;
-    }
-    return false;
-}
-
-static void clean_workspace(struct batch_workspace *workspace) {
-    batch_truncate(&workspace->batch, 0, 0);
-    if (workspace->batch.capacity > WORKSPACE_BYTES_KEPT) {
-        batch_free(&workspace->batch);
-        memory_free(workspace->changes);
-        workspace->changes = NULL;
-        workspace->change_capacity = 0;
-    }
-    arena_reset(&workspace->arena);
-    if (workspace->overlay_used) {
-        window_destroy(workspace->overlay);
-        workspace->overlay = NULL;
-        workspace->overlay_used = false;
-    }
-}
-
-/* --- Writing: log, then window --- */
-
-static void settle(struct commit_request *request, fdb_error_t error) {
-    if (!request->settled) {
-        request->settled = true;
-        request->error = error;
-    }
-}
-
-static void settle_all(struct commit_request *requests, fdb_error_t error) {
-    for (; requests; requests = requests->next)
-        settle(requests, error);
-}
-
-static fdb_error_t decode_changes(struct batch_workspace *workspace) {
-    if (workspace->change_capacity < workspace->batch.count) {
-        struct change *changes = memory_resize(workspace->changes, workspace->batch.count * sizeof *changes);
-        if (!changes)
-            return ERROR_LARGE_ALLOC_FAILED;
-        workspace->changes = changes;
-        workspace->change_capacity = workspace->batch.count;
-    }
-    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
-    size_t offset = 0;
-    fdb_error_t error = ERROR_SUCCESS;
-    for (size_t i = 0; batch_next(payload, &offset, &workspace->changes[i], &error); i++)
-        continue;
-    return error;
-}
-
-/* Takes everything the batch will need, so that nothing after the append can fail. */
-static fdb_error_t reserve(struct engine *engine) {
-    struct batch_workspace *workspace = &engine->workspace;
-    fdb_error_t error = decode_changes(workspace);
-    if (!error)
-        error = window_reserve(engine->window, workspace->changes, workspace->batch.count);
-    if (!error && engine->log)
-        error = log_reserve(engine->log, workspace->batch.length);
-    if (error == ERROR_DISK_FULL)
-        atomic_store(&engine->disk_full, true);
-    return error;
-}
-
-static void apply(struct engine *engine, int64_t version) {
-    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
-        const struct change *change = &engine->workspace.changes[i];
-        if (change->clear)
-            window_clear_range(engine->window, version, change->key, change->value);
-        else
-            window_set(engine->window, version, change->key, change->value);
-    }
-}
-
-static void trigger_watches(struct engine *engine, struct watch **fired) {
-    if (watches_count(engine->watches) == 0)
-        return;
-    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
-        const struct change *change = &engine->workspace.changes[i];
-        if (change->clear)
-            watches_clear_range(engine->watches, change->key, change->value, fired);
-        else
-            watches_set(engine->watches, change->key, change->value, fired);
-    }
-}
-
-/*
- * Resolves and builds every request; those that fail are settled, the others are in the batch. Returns the requests it cut off the end because
- * the batch was large enough without them.
- */
-static struct commit_request *assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
-    bool overlay = needs_overlay(requests);
-    fdb_error_t overlay_error = ERROR_SUCCESS;
-    uint16_t order = 0;
-    for (struct commit_request *request = requests; request; request = request->next) {
-        request->committed_version = version;
-        request->batch_order = order;
-        fdb_error_t error = overlay_error ? overlay_error : resolve(engine, request, version);
-        if (!error) {
-            error = build(engine, request, overlay);
-            if (error)
-                overlay_error = overlay_restore(engine, version);
-        }
-        if (error)
-            settle(request, error);
-        else
-            order++;
-        if (engine->workspace.batch.length >= BATCH_RESULT_BYTES_MAX) {
-            struct commit_request *rest = request->next;
-            request->next = NULL;
-            return rest;
-        }
-    }
-    return NULL;
-}
-
-static void count_batch(struct engine *engine, const struct commit_request *requests) {
-    uint64_t commits = 0;
-    for (; requests; requests = requests->next)
-        commits += requests->error == ERROR_SUCCESS;
-    struct engine_counters *counters = &engine->counters;
-    atomic_fetch_add_explicit(&counters->commits, commits, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->batches, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->mutations, engine->workspace.batch.count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->mutation_bytes, engine->workspace.batch.length, memory_order_relaxed);
-}
-
-/* To the log, to the window, and to the disk: the window is filled while the disk begins to write. */
-static fdb_error_t write_durably(struct engine *engine, int64_t version) {
-    const struct batch *batch = &engine->workspace.batch;
-    fdb_error_t error = ERROR_SUCCESS;
-    if (engine->log) {
-        struct bytes payload = bytes_make(batch->data, batch->length);
-        error = log_append(engine->log, version, &payload, 1);
-        if (error)
-            return error;
-        if (batch->count >= OVERLAP_CHANGES_MIN)
-            log_begin_sync(engine->log);
-    }
-    apply(engine, version);
-    return engine->log ? log_sync(engine->log) : ERROR_SUCCESS;
-}
-
-/* Brings what was assembled to the disk and the window. */
-static fdb_error_t write_batch(struct engine *engine, int64_t version) {
-    checkpoint_rotate_if_due(engine);
-    bool window_was_empty = window_bytes(engine->window) == 0;
-    fdb_error_t error = reserve(engine);
-    if (error)
-        return error;
-    if (write_durably(engine, version)) {
-        atomic_store(&engine->failed, true);
-        return ERROR_COMMIT_UNKNOWN_RESULT;
-    }
-    if (window_was_empty)
-        checkpoint_request(engine); /* it sleeps long while there is nothing to move */
-    atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
-    return ERROR_SUCCESS;
-}
-
-/* Whether commits are taken at all. */
-static fdb_error_t admit(struct engine *engine) {
-    if (atomic_load(&engine->failed))
-        return ERROR_DATABASE_FAILED;
-    if (atomic_load(&engine->disk_full) && window_bytes(engine->window) > engine->options.window_bytes_max)
-        return ERROR_DISK_FULL; /* the window cannot be emptied into the base */
-    return engine_renew_lease(engine);
-}
-
-/* One batch, from the first request on; *rest are those it leaves for the next. */
-static void process(struct engine *engine, struct commit_request *requests, struct commit_request **rest, struct watch **fired) {
-    fdb_error_t error = admit(engine);
-    if (error) {
-        settle_all(requests, error);
-        return;
-    }
-    int64_t version = version_clock_begin_batch(&engine->clock);
-    *rest = assemble(engine, requests, version);
-    if (engine->workspace.batch.count > 0)
-        error = write_batch(engine, version);
-    settle_all(requests, error);
-    if (error != ERROR_COMMIT_UNKNOWN_RESULT)
-        version_clock_end_batch(&engine->clock); /* otherwise it stays pending: invariant 4 */
-    if (!error) {
-        trigger_watches(engine, fired);
-        count_batch(engine, requests);
-    }
-    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
-    clean_workspace(&engine->workspace);
-}
-
-/* --- Leading --- */
-
-/* Cuts a batch off the front of the queue. REQUIRES: the lock. */
-static struct commit_request *take_batch(struct pipeline *pipeline) {
-    struct commit_request *first = pipeline->head, *last = first;
-    size_t count = 1, bytes = first->size_bytes;
-    while (last->next && count < BATCH_COMMITS_MAX && bytes < BATCH_BYTES_MAX) {
-        last = last->next;
-        bytes += last->size_bytes;
-        count++;
-    }
-    pipeline->head = last->next;
+    pipeline->head = *link;
+    *link = NULL;
     if (!pipeline->head)
         pipeline->tail = &pipeline->head;
-    last->next = NULL;
-    pipeline->next_batch++;
-    return first;
+    pipeline->queued -= flight->commit_count;
+    pipeline->in_flight += flight->commit_count;
+    if (flight->group == pipeline->collecting)
+        close_group(pipeline);
 }
 
-/* Puts what a batch left over back in front. REQUIRES: the lock. */
-static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
+/* Puts what a flight could not take back in front, as a group of its own. REQUIRES: the lock. */
+static void put_back(struct pipeline *pipeline, struct flight *flight, struct commit_request *rest) {
     struct commit_request *last = rest;
-    while (last->next)
-        last = last->next;
+    size_t count = 1;
+    for (; last->next; last = last->next)
+        count++;
     last->next = pipeline->head;
     if (!pipeline->head)
         pipeline->tail = &last->next;
     pipeline->head = rest;
+    flight->commit_count -= count;
+    pipeline->in_flight -= count;
+    pipeline->queued += count;
 }
+
+/* --- Launching: the leader's part --- */
 
 /* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
 static bool is_window_full(struct engine *engine) {
@@ -484,6 +153,139 @@ static void wait_for_room(struct engine *engine) {
     }
 }
 
+/* Waits until every flight before this one has landed. */
+static void wait_for_turn(struct pipeline *pipeline, const struct flight *flight) {
+    os_mutex_lock(&pipeline->lock);
+    while (pipeline->landed != flight->number)
+        os_condition_wait(&pipeline->landing, &pipeline->lock);
+    os_mutex_unlock(&pipeline->lock);
+}
+
+/* Whether commits are taken at all. */
+static fdb_error_t admit(struct engine *engine) {
+    if (atomic_load(&engine->failed))
+        return ERROR_DATABASE_FAILED;
+    if (atomic_load(&engine->disk_full) && window_bytes(engine->window) > engine->options.window_bytes_max)
+        return ERROR_DISK_FULL; /* the window cannot be emptied into the base */
+    return engine_renew_lease(engine);
+}
+
+/* Takes everything the batch will need, so that nothing after the append can fail. */
+static fdb_error_t reserve(struct engine *engine, struct flight *flight) {
+    struct batch_workspace *workspace = &flight->workspace;
+    fdb_error_t error = workspace_decode(workspace);
+    if (!error)
+        error = window_reserve(engine->window, workspace->changes, workspace->batch.count);
+    if (!error && engine->log) {
+        if (!log_has_room(engine->log, workspace->batch.length))
+            wait_for_turn(&engine->pipeline, flight); /* a segment is left only when all of it is synced */
+        error = log_reserve(engine->log, workspace->batch.length);
+    }
+    if (error == ERROR_DISK_FULL)
+        atomic_store(&engine->disk_full, true);
+    return error;
+}
+
+static void apply(struct engine *engine, const struct flight *flight) {
+    for (size_t i = 0; i < flight->workspace.batch.count; i++) {
+        const struct change *change = &flight->workspace.changes[i];
+        if (change->clear)
+            window_clear_range(engine->window, flight->version, change->key, change->value);
+        else
+            window_set(engine->window, flight->version, change->key, change->value);
+    }
+}
+
+static fdb_error_t fail(struct engine *engine) {
+    atomic_store(&engine->failed, true);
+    return ERROR_COMMIT_UNKNOWN_RESULT;
+}
+
+/* To the log, and to the window, which is filled while the disk begins to write. */
+static fdb_error_t write_batch(struct engine *engine, struct flight *flight) {
+    const struct batch *batch = &flight->workspace.batch;
+    checkpoint_rotate_if_due(engine);
+    bool window_was_empty = window_bytes(engine->window) == 0;
+    fdb_error_t error = reserve(engine, flight);
+    if (error)
+        return error;
+    if (engine->log) {
+        struct bytes payload = bytes_make(batch->data, batch->length);
+        flight->in_log = true;
+        if (log_append(engine->log, flight->version, &payload, 1))
+            return fail(engine);
+        if (batch->count >= OVERLAP_CHANGES_MIN)
+            log_begin_sync(engine->log);
+    }
+    apply(engine, flight);
+    if (window_was_empty)
+        checkpoint_request(engine); /* it sleeps long while there is nothing to move */
+    return ERROR_SUCCESS;
+}
+
+/* The serial part of a batch. Returns the requests that did not fit into it. REQUIRES: leading. */
+static struct commit_request *launch(struct engine *engine, struct flight *flight) {
+    struct commit_request *rest = NULL;
+    flight->in_log = false;
+    flight->version = 0;
+    flight->error = admit(engine);
+    if (flight->error)
+        return NULL;
+    flight->version = version_clock_begin_batch(&engine->clock);
+    rest = assemble(engine, &flight->workspace, flight->requests, flight->version);
+    if (flight->workspace.batch.count > 0)
+        flight->error = write_batch(engine, flight);
+    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
+    return rest;
+}
+
+/* --- Landing --- */
+
+static void settle_all(struct commit_request *requests, fdb_error_t error) {
+    for (; requests; requests = requests->next)
+        request_settle(requests, error);
+}
+
+static void trigger_watches(struct engine *engine, const struct flight *flight, struct watch **fired) {
+    if (watches_count(engine->watches) == 0)
+        return;
+    for (size_t i = 0; i < flight->workspace.batch.count; i++) {
+        const struct change *change = &flight->workspace.changes[i];
+        if (change->clear)
+            watches_clear_range(engine->watches, change->key, change->value, fired);
+        else
+            watches_set(engine->watches, change->key, change->value, fired);
+    }
+}
+
+static void count_batch(struct engine *engine, const struct flight *flight) {
+    uint64_t commits = 0;
+    for (const struct commit_request *request = flight->requests; request; request = request->next)
+        commits += request->error == ERROR_SUCCESS;
+    struct engine_counters *counters = &engine->counters;
+    atomic_fetch_add_explicit(&counters->commits, commits, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->batches, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutations, flight->workspace.batch.count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutation_bytes, flight->workspace.batch.length, memory_order_relaxed);
+}
+
+/* Makes the batch readable, unless it or one before it was lost. REQUIRES: all flights before it have landed. */
+static void publish(struct engine *engine, struct flight *flight, struct watch **fired) {
+    struct pipeline *pipeline = &engine->pipeline;
+    if (pipeline->lost && flight->in_log)
+        flight->error = ERROR_COMMIT_UNKNOWN_RESULT;
+    pipeline->lost |= flight->error == ERROR_COMMIT_UNKNOWN_RESULT;
+    settle_all(flight->requests, flight->error);
+    if (flight->version && !pipeline->lost)
+        version_clock_end_batch(&engine->clock); /* otherwise it stays pending: invariant 5 */
+    if (flight->error)
+        return;
+    if (flight->workspace.batch.count > 0)
+        atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
+    trigger_watches(engine, flight, fired);
+    count_batch(engine, flight);
+}
+
 static void answer(struct commit_request *requests) {
     while (requests) {
         struct commit_request *next = requests->next; /* complete may free the request */
@@ -496,9 +298,9 @@ static void answer(struct commit_request *requests) {
  * Tells the threads that sleep in engine_drive for this batch. Waking many takes longer than a sync, so the leader wakes one, and that one, on its
  * way out, the others (pass_on): the leader is free for the next batch.
  */
-static void announce(struct pipeline *pipeline, uint64_t batch) {
-    struct batch_answer *answer = &pipeline->answers[batch % ANSWERS_MAX];
-    atomic_store(&pipeline->answered_batch, batch);
+static void announce(struct pipeline *pipeline, uint64_t group) {
+    struct batch_answer *answer = &pipeline->answers[group % ANSWERS_MAX];
+    atomic_store(&pipeline->answered_group, group);
     atomic_store(&answer->pass_on, true);
     atomic_fetch_add(&answer->announcements, 1);
     os_wait_wake_one(&answer->announcements);
@@ -509,45 +311,66 @@ static void pass_on(struct batch_answer *answer) {
         os_wait_wake(&answer->announcements);
 }
 
-/*
- * Runs batches until the queue is empty or batch `last` is answered; what is left then goes to the committer thread.
- * REQUIRES: the lock, nobody leading; both hold again at return.
- */
-static void lead(struct engine *engine, uint64_t last) {
+/* Waits for the disk, then for the flights before this one, and tells everybody. */
+static void land(struct engine *engine, struct flight *flight) {
+    struct pipeline *pipeline = &engine->pipeline;
+    struct watch *fired = NULL;
+    if (flight->in_log && !flight->error && log_sync(engine->log, flight->version, (unsigned)(flight->number % FLIGHTS_MAX)))
+        flight->error = fail(engine);
+    wait_for_turn(pipeline, flight);
+    publish(engine, flight, &fired);
+    answer(flight->requests);
+    announce(pipeline, flight->group);
+    watches_fire(fired, ERROR_SUCCESS);
+    workspace_clean(&flight->workspace);
+}
+
+/* --- Who leads --- */
+
+/* REQUIRES: the lock. */
+static bool can_launch(const struct pipeline *pipeline) {
+    if (!pipeline->head || pipeline->leading || pipeline->launched - pipeline->landed == FLIGHTS_MAX)
+        return false;
+    return pipeline->launched == pipeline->landed || head_group(pipeline) != pipeline->collecting; /* which is then full */
+}
+
+/* Wakes a committer thread if there is something to launch. REQUIRES: the lock. */
+static void call_leader(struct pipeline *pipeline) {
+    if (!can_launch(pipeline) || pipeline->urgent)
+        return;
+    pipeline->urgent = true;
+    os_condition_signal(&pipeline->work);
+}
+
+/* Takes the group at the head of the queue all the way. REQUIRES: the lock, can_launch; the lock is held again at return. */
+static void fly(struct engine *engine) {
     struct pipeline *pipeline = &engine->pipeline;
     pipeline->leading = true;
-    while (pipeline->head && atomic_load_explicit(&pipeline->answered_batch, memory_order_relaxed) < last) {
-        wait_for_room(engine);
-        uint64_t batch = pipeline->next_batch;
-        struct commit_request *requests = take_batch(pipeline);
-        pipeline->urgent = false;
-        os_mutex_unlock(&pipeline->lock);
-        struct commit_request *rest = NULL;
-        struct watch *fired = NULL;
-        process(engine, requests, &rest, &fired);
-        answer(requests);
-        announce(pipeline, batch);
-        watches_fire(fired, ERROR_SUCCESS);
-        os_mutex_lock(&pipeline->lock);
-        if (rest)
-            put_back(pipeline, rest);
-    }
+    pipeline->urgent = false;
+    wait_for_room(engine);
+    struct flight *flight = &pipeline->flights[pipeline->launched % FLIGHTS_MAX];
+    flight->number = pipeline->launched++;
+    take_group(pipeline, flight);
+    os_mutex_unlock(&pipeline->lock);
+    struct commit_request *rest = launch(engine, flight);
+    os_mutex_lock(&pipeline->lock);
+    if (rest)
+        put_back(pipeline, flight, rest);
     pipeline->leading = false;
-    if (pipeline->head || pipeline->stopping) {
-        pipeline->urgent = true;
-        os_condition_signal(&pipeline->work);
-    }
+    call_leader(pipeline);
+    os_mutex_unlock(&pipeline->lock);
+    land(engine, flight);
+    os_mutex_lock(&pipeline->lock);
+    pipeline->in_flight -= flight->commit_count;
+    pipeline->landed++;
+    os_condition_broadcast(&pipeline->landing);
 }
 
 void engine_commit(struct database *database, struct commit_request *request) {
     struct pipeline *pipeline = &engine_of(database)->pipeline;
-    request->next = NULL;
     request->settled = false;
     os_mutex_lock(&pipeline->lock);
-    *pipeline->tail = request;
-    pipeline->tail = &request->next;
-    pipeline->arrivals++;
-    atomic_store_explicit(&request->ticket, pipeline->next_batch, memory_order_relaxed);
+    enqueue(pipeline, request);
     bool wake = pipeline->asleep;
     pipeline->asleep = false; /* or is just being woken */
     os_mutex_unlock(&pipeline->lock);
@@ -555,18 +378,19 @@ void engine_commit(struct database *database, struct commit_request *request) {
         os_condition_signal(&pipeline->work);
 }
 
-/* Leads if nobody does; a full window is waited for by the committer thread, so that this one can see its timeout. */
+/*
+ * Leads if the own commit is in the group that can be launched. A full window is waited for by a committer thread, so that this one can see its
+ * timeout.
+ */
 static bool try_to_lead(struct engine *engine, uint64_t ticket) {
     struct pipeline *pipeline = &engine->pipeline;
     os_mutex_lock(&pipeline->lock);
-    bool idle = pipeline->head && !pipeline->leading;
-    bool led = idle && !is_window_full(engine);
-    if (led) {
-        lead(engine, ticket);
-    } else if (idle && !pipeline->urgent) {
-        pipeline->urgent = true;
-        os_condition_signal(&pipeline->work);
-    }
+    bool led = can_launch(pipeline) && head_group(pipeline) == ticket && !is_window_full(engine);
+    if (led)
+        fly(engine);
+    call_leader(pipeline);
+    if (pipeline->stopping)
+        os_condition_broadcast(&pipeline->work);
     os_mutex_unlock(&pipeline->lock);
     return led;
 }
@@ -577,8 +401,8 @@ bool engine_drive(struct database *database, uint64_t ticket) {
     if (try_to_lead(engine, ticket))
         return true;
     struct batch_answer *answer = &pipeline->answers[ticket % ANSWERS_MAX];
-    uint32_t seen = atomic_load(&answer->announcements); /* before the look at answered_batch, so that none is slept over */
-    if (atomic_load(&pipeline->answered_batch) >= ticket)
+    uint32_t seen = atomic_load(&answer->announcements); /* before the look at answered_group, so that none is slept over */
+    if (atomic_load(&pipeline->answered_group) >= ticket)
         return false;
     os_wait_for(&answer->announcements, seen, LOOK_US);
     pass_on(answer);
@@ -588,48 +412,73 @@ bool engine_drive(struct database *database, uint64_t ticket) {
 void engine_hurry(struct database *database) {
     struct pipeline *pipeline = &engine_of(database)->pipeline;
     os_mutex_lock(&pipeline->lock);
-    bool wake = pipeline->head && !pipeline->leading && !pipeline->urgent;
-    if (wake) {
-        pipeline->urgent = true;
-        os_condition_signal(&pipeline->work);
-    }
+    call_leader(pipeline);
     os_mutex_unlock(&pipeline->lock);
 }
 
+/* --- The committer threads --- */
+
 /*
- * Sleeps until there is a queue that the committer thread has to work on: one that is urgent, or one that nobody came to drive for a tick. While
- * commits keep coming it dozes from tick to tick, so that a client that drives its own commits need not wake it each time.
+ * Sleeps until there is a launch that a committer thread has to do: one that is urgent, or one that nobody came to drive for a tick. While
+ * commits keep coming one of the threads dozes from tick to tick, so that a client that drives its own commits need not wake it each time.
  * REQUIRES: the lock. False: time to end.
  */
 static bool wait_for_work(struct pipeline *pipeline) {
     for (int quiet_ticks = 0;;) {
-        bool workable = pipeline->head && !pipeline->leading;
-        if (workable && (pipeline->urgent || pipeline->stopping))
+        bool ready = can_launch(pipeline);
+        if (ready && (pipeline->urgent || pipeline->stopping))
             return true;
-        if (pipeline->stopping && !pipeline->head && !pipeline->leading)
+        if (pipeline->stopping && !pipeline->head && pipeline->launched == pipeline->landed)
             return false;
-        if (quiet_ticks == QUIET_TICKS_MAX) {
-            pipeline->asleep = true;
+        if (pipeline->dozing || quiet_ticks == QUIET_TICKS_MAX) {
+            pipeline->asleep = !pipeline->dozing;
             os_condition_wait(&pipeline->work, &pipeline->lock);
             pipeline->asleep = false;
             quiet_ticks = 0;
             continue;
         }
         uint64_t arrivals = pipeline->arrivals;
+        pipeline->dozing = true;
         bool signalled = os_condition_wait_until(&pipeline->work, &pipeline->lock, os_clock_us() + TICK_US);
-        if (!signalled && pipeline->head && !pipeline->leading)
+        pipeline->dozing = false;
+        if (!signalled && can_launch(pipeline))
             return true;
         quiet_ticks = pipeline->arrivals == arrivals ? quiet_ticks + 1 : 0;
     }
 }
 
-/* The committer thread: leads whenever nobody else does, until the engine closes and the queue is empty. */
-void *engine_committer(void *argument) {
+/* Leads whenever nobody else does, until the engine closes and the queue is empty. */
+static void *committer(void *argument) {
     struct engine *engine = argument;
     struct pipeline *pipeline = &engine->pipeline;
     os_mutex_lock(&pipeline->lock);
-    while (wait_for_work(pipeline))
-        lead(engine, UINT64_MAX);
+    while (wait_for_work(pipeline)) {
+        while (can_launch(pipeline))
+            fly(engine);
+    }
+    os_condition_broadcast(&pipeline->work); /* the others may end too */
     os_mutex_unlock(&pipeline->lock);
     return NULL;
+}
+
+void committers_stop(struct engine *engine) {
+    struct pipeline *pipeline = &engine->pipeline;
+    os_mutex_lock(&pipeline->lock);
+    pipeline->stopping = true;
+    os_condition_broadcast(&pipeline->work);
+    os_mutex_unlock(&pipeline->lock);
+    while (pipeline->committer_count > 0)
+        os_thread_join(pipeline->committers[--pipeline->committer_count]);
+}
+
+fdb_error_t committers_start(struct engine *engine) {
+    struct pipeline *pipeline = &engine->pipeline;
+    fdb_error_t error = ERROR_SUCCESS;
+    while (!error && pipeline->committer_count < FLIGHTS_MAX) {
+        error = os_thread_start(&pipeline->committers[pipeline->committer_count], "keel-commit", committer, engine);
+        pipeline->committer_count += !error;
+    }
+    if (error)
+        committers_stop(engine);
+    return error;
 }

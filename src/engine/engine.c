@@ -223,6 +223,8 @@ static fdb_error_t open_lease(struct engine *engine, bool exists, int64_t last_v
     int64_t ceiling = start + LEASE_VERSIONS;
     error = exists ? lease_raise(&engine->lease, ceiling)
                    : lease_create(engine->path, path, ceiling, &engine->lease);
+    if (!error && exists)
+        error = os_directory_sync(engine->path); /* whoever made it may have been killed before its name was on disk */
     if (error) {
         explain(message, "%s: %s", path, os_last_error());
         return error;
@@ -346,26 +348,17 @@ static void close_storage(struct engine *engine) {
 /* --- Threads --- */
 
 static fdb_error_t start_threads(struct engine *engine) {
-    fdb_error_t error = os_thread_start(&engine->committer_thread, "keel-commit", engine_committer, engine);
+    fdb_error_t error = committers_start(engine);
     if (error)
         return error;
     error = os_thread_start(&engine->checkpoint_thread, "keel-checkpoint", engine_checkpointer, engine);
-    if (!error)
-        return error;
-    os_mutex_lock(&engine->pipeline.lock);
-    engine->pipeline.stopping = true;
-    os_condition_signal(&engine->pipeline.work);
-    os_mutex_unlock(&engine->pipeline.lock);
-    os_thread_join(engine->committer_thread);
+    if (error)
+        committers_stop(engine);
     return error;
 }
 
 static void stop_threads(struct engine *engine) {
-    os_mutex_lock(&engine->pipeline.lock);
-    engine->pipeline.stopping = true;
-    os_condition_signal(&engine->pipeline.work);
-    os_mutex_unlock(&engine->pipeline.lock);
-    os_thread_join(engine->committer_thread);
+    committers_stop(engine);
     os_mutex_lock(&engine->checkpoint_lock);
     engine->checkpoint_stopping = true;
     os_condition_signal(&engine->checkpoint_wake);
@@ -441,7 +434,6 @@ static void destroy_parts(struct engine *engine) {
     struct watch *remaining = NULL;
     watches_destroy(engine->watches, &remaining);
     watches_fire(remaining, ERROR_OPERATION_CANCELLED);
-    workspace_free(&engine->workspace);
     os_condition_destroy(&engine->checkpoint_wake);
     os_mutex_destroy(&engine->checkpoint_lock);
     os_mutex_destroy(&engine->lease_lock);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c (the write path),
+ * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c with assemble.c (the write path),
  * read.c over readers.c (the read path), pin.c (long reads), checkpoint.c (from the window to the base).
  *
- * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline. Locks, in the order in which they
+ * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline; a batch that has been appended, until it is
+ * answered, to the thread that launched it. Locks, in the order in which they
  * may be taken: pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is held while waiting for the
  * disk, except lease_lock.
  */
@@ -28,30 +29,18 @@
 /* How far above the present version the ceiling on disk is raised at a time: ten minutes. */
 #define LEASE_VERSIONS (600LL * VERSIONS_PER_SECOND)
 
-/* Where the threads that wait for a batch sleep. */
+/* Where the threads that wait for a group of commits sleep. */
 struct batch_answer {
     _Atomic uint32_t announcements; /* the word they sleep on */
     _Atomic bool pass_on;           /* the first one to wake shall wake the others */
 };
-enum { ANSWERS_MAX = 8 };
 
-/* The queue of commits and the right to work on it. */
-struct pipeline {
-    os_mutex lock;
-    struct commit_request *head, **tail; /* waiting, oldest first */
-    uint64_t arrivals;   /* commits ever queued */
-    bool leading;       /* some thread is running batches */
-    bool urgent;        /* the committer thread shall not wait for a driver to show up */
-    bool asleep;        /* the committer thread sleeps and must be woken by the next commit */
-    bool stopping;
-    os_condition work;  /* wakes the committer thread */
-    os_condition room;  /* wakes a leader that waits for the window to shrink */
-    uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
-    _Atomic uint64_t answered_batch;
-    struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */
+enum {
+    ANSWERS_MAX = 8,
+    FLIGHTS_MAX = LOG_LANES_MAX, /* batches between the queue and their answer */
 };
 
-/* What only the leader of the pipeline touches, kept between batches to save allocations. */
+/* What a batch is put together in, kept between batches to save allocations. */
 struct batch_workspace {
     struct batch batch;
     struct arena arena;      /* values of atomic operations, stamped keys and values */
@@ -59,6 +48,44 @@ struct batch_workspace {
     bool overlay_used;
     struct change *changes;  /* the batch once more, decoded, for the window */
     size_t change_capacity;
+};
+
+/* A batch on its way from the queue to its answer. Belongs to the thread that launched it. */
+struct flight {
+    uint64_t number;  /* the first has 0; says which of the pipeline's flights it is, and which lane of the log it syncs in */
+    uint64_t group;   /* the ticket of its commits */
+    struct commit_request *requests;
+    size_t commit_count;
+    int64_t version;  /* 0: none was given, commits are not taken */
+    bool in_log;      /* the log was given the batch: if it cannot be published now, its fate is unknown */
+    fdb_error_t error;
+    struct batch_workspace workspace;
+};
+
+/* The queue of commits, the right to work on it, and the batches on their way. All under the lock, except where it says otherwise. */
+struct pipeline {
+    os_mutex lock;
+    struct commit_request *head, **tail; /* waiting, oldest first */
+    size_t queued, in_flight; /* commits */
+    size_t load;         /* how many were queued and in flight together lately */
+    uint64_t arrivals;   /* commits ever queued */
+    uint64_t collecting; /* the number of the group at the end of the queue: the ticket of its commits */
+    size_t collected, collected_bytes; /* what is in that group */
+    bool leading;        /* some thread is launching a flight */
+    bool urgent;         /* a committer thread shall not wait for a driver to show up */
+    bool asleep;         /* no committer thread looks at the queue from time to time: the next commit must wake one */
+    bool dozing;         /* one does */
+    bool stopping;
+    os_condition work;    /* wakes a committer thread */
+    os_condition room;    /* wakes a leader that waits for the window to shrink */
+    os_condition landing; /* wakes who waits for a flight to land */
+    uint64_t launched, landed; /* flights ever; the difference is in the air */
+    struct flight flights[FLIGHTS_MAX]; /* by their number */
+    bool lost;           /* a batch was lost: nothing behind it is published. Of the flight whose turn it is to land */
+    _Atomic uint64_t answered_group; /* written by whose turn it is to land */
+    struct batch_answer answers[ANSWERS_MAX]; /* by the number of the group; any thread */
+    os_thread committers[FLIGHTS_MAX];
+    int committer_count;
 };
 
 struct engine_counters {
@@ -92,13 +119,12 @@ struct engine {
     struct version_clock clock;
 
     struct pipeline pipeline;
-    struct batch_workspace workspace;
     _Atomic int64_t newest_generation_us; /* when the newest generation was begun */
 
     _Atomic bool failed;    /* a write or sync of the log or base failed: no more commits */
     _Atomic bool disk_full; /* the last attempt to get space failed */
 
-    os_thread committer_thread, checkpoint_thread;
+    os_thread checkpoint_thread;
     os_mutex checkpoint_lock;
     os_condition checkpoint_wake;
     bool checkpoint_stopping; /* under checkpoint_lock */
@@ -116,11 +142,33 @@ static inline struct engine *engine_of(struct database *database) {
 /* commit.c */
 void pipeline_init(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
-void workspace_free(struct batch_workspace *workspace);
 void engine_commit(struct database *database, struct commit_request *request);
 bool engine_drive(struct database *database, uint64_t ticket);
 void engine_hurry(struct database *database);
-void *engine_committer(void *engine);
+fdb_error_t committers_start(struct engine *engine);
+/* Ends the committer threads once the queue is empty and every flight has landed. */
+void committers_stop(struct engine *engine);
+
+/* assemble.c */
+/*
+ * Resolves and builds every request; those that fail are settled, the others are in the workspace's batch. Returns the requests it cut off the end because
+ * the batch was large enough without them. REQUIRES: leading, or the only thread; `version` is the batch's.
+ */
+struct commit_request *assemble(struct engine *engine, struct batch_workspace *workspace, struct commit_request *requests,
+                                int64_t version);
+/* Fills workspace->changes from the batch. */
+fdb_error_t workspace_decode(struct batch_workspace *workspace);
+/* Empties it for the next batch. */
+void workspace_clean(struct batch_workspace *workspace);
+void workspace_free(struct batch_workspace *workspace);
+
+/* Decides what a request is answered; the first one counts. */
+static inline void request_settle(struct commit_request *request, fdb_error_t error) {
+    if (!request->settled) {
+        request->settled = true;
+        request->error = error;
+    }
+}
 
 /* read.c */
 fdb_error_t engine_get_read_version(struct database *database, int64_t *version);

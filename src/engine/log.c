@@ -2,7 +2,7 @@
 /*
  * The log: the one place where a commit waits for the disk. The commit pipeline reserves room for a
  * batch, appends it as one record with one write, and syncs it with one fdatasync; only then is
- * anything acknowledged. When the checkpoint has brought a version into the base, log_release lets
+ * anything acknowledged. While one record is synced the next may be written and synced too. When the checkpoint has brought a version into the base, log_release lets
  * go of the segments up to it.
  *
  * Segments stand in one list by generation:
@@ -18,14 +18,17 @@
  *
  *   1. All that log_append needs (room in the file, memory for the record) is got by log_reserve; so a full
  *      disk is met there, where nothing has happened yet.
- *   2. A record is synced before the next one is written, so that after a crash at most the last is
- *      torn; and each names the version of the one before, so that none can be missing in between.
- *   3. A segment that is not current is never written to again until it has been retired.
+ *   2. Of the current segment the last LOG_LANES_MAX records may be unsynced, and after a crash any of them may be torn or missing. Each
+ *      record names the version of the one before, so that none can be missing in between, and the version up to which all was synced
+ *      when it was written, which tells a torn record from a damaged one: see log_recovery.c.
+ *   3. A segment that is not current is wholly synced and never written to again until it has been retired.
  *   4. Only segments before the current one, with nothing newer than the released version, retire.
  *   5. After a failed write or sync nothing is appended (`failed`): what the disk holds is unknown.
+ *   6. Each lane has opened the file for itself (the first uses the descriptor that is written to). The system reports a failed write to every opener, but to each only once: with one opener
+ *      for all, one thread's sync could take the report of another's record, whose own sync would then succeed.
  *
- * Threads: reserve, append and sync by one thread at a time, and none of them takes a lock unless
- * the segment changes. log_release and log_bytes from any. Lock order: rotation, mutex.
+ * Threads: reserve and append by one thread at a time, sync by one a lane, and none of them takes a lock unless
+ * the segment changes, for which nobody may sync. log_release and log_bytes from any. Lock order: rotation, mutex.
  *
  * Failure: see invariants 1 and 5. log_release may fail half-way; what it could not rename or remove stays
  * in the list and is tried again.
@@ -37,6 +40,8 @@
 
 #include "engine/log_internal.h"
 #include "util/memory.h"
+
+static const struct log_lanes CLOSED_LANES = {.files = {[0 ... LOG_LANES_MAX - 1] = {.descriptor = -1}}};
 
 enum { BUFFER_BYTES_MIN = 64 * 1024, BUFFER_BYTES_KEPT = 4 * 1024 * 1024 };
 
@@ -65,9 +70,34 @@ static struct log *create(const char *directory, const struct log_options *optio
     if (log->options.segment_bytes < LOG_SEGMENT_BYTES_MIN)
         log->options.segment_bytes = LOG_SEGMENT_BYTES_MIN;
     log->options.segment_bytes &= ~UINT64_C(4095);
+    log->lanes = CLOSED_LANES;
     os_mutex_init(&log->rotation);
     os_mutex_init(&log->mutex);
     return log;
+}
+
+static void close_lanes(struct log_lanes *lanes) {
+    for (int lane = 0; lane < LOG_LANES_MAX; lane++)
+        if (lanes->files[lane].descriptor >= 0)
+            os_file_close(&lanes->files[lane]);
+    *lanes = CLOSED_LANES;
+}
+
+/* Opens a segment's file for every lane but the first; on failure for none. */
+static fdb_error_t open_lanes(const struct log *log, const struct log_segment *segment, struct log_lanes *lanes) {
+    struct log_path path;
+    struct log_lanes opened = CLOSED_LANES;
+    log_segment_path(log, "log-", segment->generation, &path);
+    for (int lane = 1; lane < LOG_LANES_MAX; lane++) {
+        fdb_error_t error = os_file_open(path.text, false, &opened.files[lane]);
+        if (error) {
+            opened.files[lane].descriptor = -1;
+            close_lanes(&opened);
+            return error;
+        }
+    }
+    *lanes = opened;
+    return ERROR_SUCCESS;
 }
 
 static void free_list(struct log_segment *segment) {
@@ -79,6 +109,7 @@ static void free_list(struct log_segment *segment) {
 }
 
 void log_close(struct log *log) {
+    close_lanes(&log->lanes);
     free_list(log->segments);
     free_list(log->spares);
     os_mutex_destroy(&log->mutex);
@@ -113,6 +144,13 @@ static fdb_error_t make_first(struct log *log, int64_t after_version) {
     return ERROR_SUCCESS;
 }
 
+/* What is left to do before the first append. Names that were found may be in memory only: see log_recovery.c. */
+static fdb_error_t make_ready(struct log *log, bool recovered) {
+    atomic_store(&log->synced_version, log->last_version);
+    fdb_error_t error = open_lanes(log, log->current, &log->lanes);
+    return error || !recovered ? error : log_sync_directory(log);
+}
+
 fdb_error_t log_open(const char *directory, const struct log_options *options, int64_t after_version,
                      log_replay_function replay, void *context, struct log **log, char **message) {
     char *ignored = NULL;
@@ -126,8 +164,14 @@ fdb_error_t log_open(const char *directory, const struct log_options *options, i
     if (!opened)
         return ERROR_LARGE_ALLOC_FAILED;
     fdb_error_t error = log_recover(opened, after_version, replay, context, text);
-    if (!error && !opened->current) {
+    bool recovered = opened->current != NULL;
+    if (!error && !recovered) {
         error = make_first(opened, after_version);
+        if (error)
+            set_message(text, os_last_error());
+    }
+    if (!error) {
+        error = make_ready(opened, recovered);
         if (error)
             set_message(text, os_last_error());
     }
@@ -157,8 +201,15 @@ static fdb_error_t reserve_buffer(struct log *log, uint64_t record_bytes) {
     return ERROR_SUCCESS;
 }
 
-/* Under the mutex: makes `segment`, which follows the current one, the current one. */
-static void switch_to(struct log *log, struct log_segment *segment) {
+/* Makes `segment`, which follows the current one, the current one. IO_ERROR: nothing has changed. */
+static fdb_error_t switch_to(struct log *log, struct log_segment *segment) {
+    struct log_lanes lanes;
+    fdb_error_t error = open_lanes(log, segment, &lanes);
+    if (error)
+        return error;
+    close_lanes(&log->lanes);
+    log->lanes = lanes;
+    os_mutex_lock(&log->mutex);
     for (struct log_segment *passed = log->current; passed != segment; passed = passed->next) {
         passed->last_version = log->last_version;
         if (passed->file.descriptor >= 0)
@@ -166,18 +217,18 @@ static void switch_to(struct log *log, struct log_segment *segment) {
     }
     log->current = segment;
     atomic_store_explicit(&log->offset, LOG_SEGMENT_HEADER_BYTES, memory_order_relaxed);
+    os_mutex_unlock(&log->mutex);
+    return ERROR_SUCCESS;
 }
 
-/* Moves on to a prepared segment that is large enough, if there is one. */
-static bool switch_to_prepared(struct log *log, uint64_t record_bytes) {
+/* A prepared segment that is large enough, or NULL. */
+static struct log_segment *find_prepared(struct log *log, uint64_t record_bytes) {
     os_mutex_lock(&log->mutex);
     struct log_segment *segment = log->current->next;
     while (segment && segment->size < LOG_SEGMENT_HEADER_BYTES + record_bytes)
         segment = segment->next;
-    if (segment)
-        switch_to(log, segment);
     os_mutex_unlock(&log->mutex);
-    return segment != NULL;
+    return segment;
 }
 
 /* Under the mutex: a segment just made has the highest generation and goes to the end. */
@@ -188,25 +239,19 @@ static void append_segment(struct log *log, struct log_segment *segment) {
     last->next = segment;
 }
 
-/* Moves on to another segment for a record that does not fit into what is left of the current one. */
-static fdb_error_t rotate(struct log *log, uint64_t record_bytes) {
-    if (log->unsynced) {
-        fdb_error_t error = log_sync(log);
-        if (error)
-            return error;
-    }
-    if (switch_to_prepared(log, record_bytes))
+/* The prepared segment, or one made here and now. */
+static fdb_error_t get_next_segment(struct log *log, uint64_t record_bytes, struct log_segment **next) {
+    *next = find_prepared(log, record_bytes);
+    if (*next)
         return ERROR_SUCCESS;
     os_mutex_lock(&log->rotation);
     fdb_error_t error = ERROR_SUCCESS;
-    /* log_release may have prepared one while we waited for it. */
-    if (!switch_to_prepared(log, record_bytes)) {
-        struct log_segment *segment;
-        error = log_segment_make(log, next_segment_bytes(log), record_bytes, &segment);
+    *next = find_prepared(log, record_bytes); /* log_release may have made one while we waited for it */
+    if (!*next) {
+        error = log_segment_make(log, next_segment_bytes(log), record_bytes, next);
         if (!error) {
             os_mutex_lock(&log->mutex);
-            append_segment(log, segment);
-            switch_to(log, segment);
+            append_segment(log, *next);
             os_mutex_unlock(&log->mutex);
         }
     }
@@ -214,17 +259,27 @@ static fdb_error_t rotate(struct log *log, uint64_t record_bytes) {
     return error;
 }
 
+/* Moves on to another segment for a record that does not fit into what is left of the current one: invariant 3. */
+static fdb_error_t rotate(struct log *log, uint64_t record_bytes) {
+    struct log_segment *next;
+    fdb_error_t error = log_sync(log, log->last_version, 0);
+    if (!error)
+        error = get_next_segment(log, record_bytes, &next);
+    return error ? error : switch_to(log, next);
+}
+
+bool log_has_room(const struct log *log, size_t payload_bytes) {
+    return log_record_bytes(payload_bytes) <= log->current->size - atomic_load_explicit(&log->offset, memory_order_relaxed);
+}
+
 fdb_error_t log_reserve(struct log *log, size_t payload_bytes) {
     assert(payload_bytes <= LOG_PAYLOAD_BYTES_MAX);
-    if (log->failed)
+    if (atomic_load(&log->failed))
         return ERROR_DATABASE_FAILED;
     uint64_t record_bytes = log_record_bytes(payload_bytes);
     fdb_error_t error = reserve_buffer(log, record_bytes);
-    if (error)
+    if (error || log_has_room(log, payload_bytes))
         return error;
-    uint64_t offset = atomic_load_explicit(&log->offset, memory_order_relaxed);
-    if (record_bytes <= log->current->size - offset)
-        return ERROR_SUCCESS;
     return rotate(log, record_bytes);
 }
 
@@ -244,9 +299,14 @@ static size_t assemble(struct log *log, const struct bytes *pieces, size_t piece
     return length;
 }
 
+static fdb_error_t fail(struct log *log, fdb_error_t error) {
+    atomic_store(&log->failed, true);
+    return error;
+}
+
 fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pieces,
                        size_t piece_count) {
-    if (log->failed)
+    if (atomic_load(&log->failed))
         return ERROR_DATABASE_FAILED;
     assert(version > log->last_version);
     struct log_segment *segment = log->current;
@@ -254,15 +314,16 @@ fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pie
     size_t payload_bytes = assemble(log, pieces, piece_count);
     uint64_t record_bytes = log_record_bytes(payload_bytes);
     assert(record_bytes <= segment->size - offset);
-    log_record_seal(segment, offset, version, log->last_version, payload_bytes, log->buffer);
-
-    struct bytes record = bytes_make(log->buffer, (size_t)record_bytes);
-    fdb_error_t error = os_file_write(&segment->file, offset, record);
-    if (error) {
-        log->failed = true;
-        return error;
-    }
-    log->unsynced = true;
+    struct log_record fields = {
+        .version = version,
+        .previous_version = log->last_version,
+        .synced_version = atomic_load(&log->synced_version),
+        .payload = bytes_make(NULL, payload_bytes),
+    };
+    log_record_seal(segment, offset, &fields, log->buffer);
+    fdb_error_t error = os_file_write(&segment->file, offset, bytes_make(log->buffer, (size_t)record_bytes));
+    if (error)
+        return fail(log, error);
     log->append_offset = offset;
     log->last_version = version;
     atomic_store_explicit(&log->offset, offset + record_bytes, memory_order_relaxed);
@@ -275,23 +336,23 @@ fdb_error_t log_append(struct log *log, int64_t version, const struct bytes *pie
 }
 
 void log_begin_sync(struct log *log) {
-    if (!log->options.sync || !log->unsynced || log->failed)
+    if (!log->options.sync || atomic_load(&log->failed))
         return;
     uint64_t end = atomic_load_explicit(&log->offset, memory_order_relaxed);
     os_file_begin_sync(&log->current->file, log->append_offset, end - log->append_offset);
 }
 
-fdb_error_t log_sync(struct log *log) {
-    if (log->failed)
+fdb_error_t log_sync(struct log *log, int64_t version, unsigned lane) {
+    if (atomic_load(&log->failed))
         return ERROR_DATABASE_FAILED;
-    if (!log->unsynced)
+    int64_t synced = atomic_load(&log->synced_version);
+    if (synced >= version)
         return ERROR_SUCCESS;
-    fdb_error_t error = log_sync_file(log, &log->current->file);
-    if (error) {
-        log->failed = true;
-        return error;
-    }
-    log->unsynced = false;
+    fdb_error_t error = log_sync_file(log, lane ? &log->lanes.files[lane] : &log->current->file);
+    if (error)
+        return fail(log, error);
+    while (synced < version && !atomic_compare_exchange_weak(&log->synced_version, &synced, version))
+        continue;
     return ERROR_SUCCESS;
 }
 

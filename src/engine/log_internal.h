@@ -13,10 +13,10 @@
 #include "os/thread.h"
 
 enum {
-    LOG_FORMAT_VERSION = 1,
+    LOG_FORMAT_VERSION = 2,
     LOG_SEGMENT_HEADER_BYTES = 64,
     LOG_SEGMENT_START_BYTES = 512, /* what giving a segment its generation overwrites: header, and zeros where the first record goes */
-    LOG_RECORD_HEADER_BYTES = 40,
+    LOG_RECORD_HEADER_BYTES = 48,
     LOG_SEGMENT_BYTES_MIN = 4096,
     LOG_FIRST_SEGMENT_BYTES = 1 << 18,
     LOG_SEGMENT_GROWTH = 4,
@@ -31,8 +31,14 @@ struct log_segment {
     uint64_t salt;
     uint64_t size;        /* bytes of the file that may hold records */
     int64_t last_version; /* no record here is newer; set when the segment stops being current */
+    uint64_t leftover_end; /* of recovery: headers of lost records lie before it; 0 if there are none */
     struct os_file file;  /* open (descriptor >= 0) for the current segment and those prepared after it */
     struct log_segment *next;
+};
+
+/* A segment's file, opened once more for each lane but the first: see log.c, invariant 6. */
+struct log_lanes {
+    struct os_file files[LOG_LANES_MAX]; /* by lane; closed, and that of the first: the descriptor is below 0 */
 };
 
 struct log {
@@ -43,10 +49,12 @@ struct log {
     uint8_t *buffer; /* where a record is put together */
     size_t buffer_bytes;
     int64_t last_version; /* of the last record */
-    bool unsynced;        /* the current segment holds a record that was not synced */
-    bool failed;          /* a write or sync failed: nothing more is taken */
     uint64_t append_offset; /* where the last record begins */
+    struct log_lanes lanes; /* of the current segment; changed by the appending thread while nobody syncs */
     _Atomic uint64_t offset; /* where the next record goes; written by the appending thread, read by log_release */
+
+    _Atomic int64_t synced_version; /* every record up to it is on disk; written by who syncs */
+    _Atomic bool failed; /* a write or sync failed: nothing more is taken */
 
     os_mutex rotation; /* held, across I/O, by whoever makes or retires segments; taken before `mutex` */
     os_mutex mutex;    /* the lists below; never held across I/O */
@@ -67,6 +75,7 @@ enum log_record_state { LOG_RECORD_VALID, LOG_RECORD_ZERO, LOG_RECORD_BAD_HEADER
 struct log_record {
     int64_t version;
     int64_t previous_version;
+    int64_t synced_version; /* every record up to it was on disk before this one was written */
     struct bytes payload;
     uint64_t bytes; /* the whole record with padding */
 };
@@ -99,21 +108,23 @@ static inline uint64_t log_record_bytes(size_t payload_bytes) {
     return ((uint64_t)payload_bytes + LOG_RECORD_HEADER_BYTES + 7) & ~UINT64_C(7);
 }
 
-/* Completes the record of record_bytes in `record`, whose payload and padding are in place. */
-void log_record_seal(const struct log_segment *segment, uint64_t offset, int64_t version, int64_t previous_version,
-                     size_t payload_bytes, uint8_t *record);
+/* Completes the record in `record`, whose payload and padding are in place. Of `fields`, the versions and the payload's length count. */
+void log_record_seal(const struct log_segment *segment, uint64_t offset, const struct log_record *fields, uint8_t *record);
 
-/* Looks at a record header; *payload_bytes only if VALID. The payload has not been looked at. */
+/* Looks at a record header. VALID: *parsed holds what it says, of the payload only the length. */
 enum log_record_state log_record_check_header(const struct log_segment *segment, uint64_t offset, const uint8_t *header,
-                                              size_t *payload_bytes);
+                                              struct log_record *parsed);
 
-/* Looks at a whole record whose header is valid. */
+/* Looks at a whole record, whose header is valid and *parsed; VALID completes the payload. */
 enum log_record_state log_record_check(const struct log_segment *segment, uint64_t offset, const uint8_t *record,
-                                       size_t payload_bytes, struct log_record *parsed);
+                                       struct log_record *parsed);
 
 /* ---- log_recovery.c ---- */
 
-/* log_open's work on what is in the directory: fills segments, current, spares, offset, last_version, generation_last and bytes. */
+/*
+ * log_open's work on what is in the directory: fills segments, current, spares, offset, last_version, generation_last and bytes. The directory is left to
+ * be synced before the first append.
+ */
 fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_function replay, void *context, char **message);
 
 #endif

@@ -10,16 +10,29 @@
  *   3. walk     from there record by record, each naming the version of the one before. Where a
  *               segment has no further valid record the chain must go on with the first record of a later one
  *               (no segment at all is right only while the base is empty: a log keeps its last one)
- *   4. verify   where the chain ends, nothing valid may lie behind: what has a valid record after it was
- *               synced once, so it is damage; what has none is the torn last batch, which nobody was told of
- *   5. settle   the last record is written again with zeros behind it, and synced; so is the directory
+ *   4. verify   what lies behind the end of the chain: the torn tail, or damage
+ *   5. settle   the records that may not be on disk are written again, what is left of lost ones behind them is
+ *               wiped, and both are synced; log_open syncs the directory
  *
  * Up to 4 nothing on disk changes, so a log that is refused is left as it was found.
  *
- * Why 5. The last record may have been read from memory that never reached the disk (the process
+ * Torn or damaged. The last few records may have been unsynced when the machine went down, and any of them may
+ * have reached the disk, whole, in part or not at all. Nobody was told of one that did not, nor of any behind it. So the chain ends at the
+ * first that is not whole, even where whole ones follow. But each record says up to which version all was
+ * synced when it was written: one that says so of a version behind the end of the chain proves that
+ * something was lost which had been on disk, and that is damage.
+ *
+ *     1 ─ 2 ─ 3 ─ torn ─ 5, synced 3      torn tail: 4 and 5 were never acknowledged
+ *     1 ─ 2 ─ 3 ─ bad ── 5, synced 4      damage: 4 was on disk once
+ *
+ * A segment is left only when all of it is synced (log.c, invariant 3), so the first record of a segment always vouches for
+ * everything before the segment.
+ *
+ * Why 5. What lies behind the last record that is known to be synced may have been read from memory that never reached the disk (the process
  * ended before its sync, or its sync failed); once we show it to readers it must stay. A sync alone
- * is not enough: after a failed one the kernel takes the pages for clean. And a torn record must not
+ * is not enough: after a failed one the kernel takes the pages for clean. And lost records must not
  * come back: the zeros make sure of it, even where a mirrored disk reads differently the next time.
+ * A whole record behind a torn one could do no harm even so, for it follows a version that no other record will ever have.
  * A process that was killed between renaming a file and syncing the directory leaves a segment or
  * a spare whose name is in memory only; it must be on disk before a record goes there.
  *
@@ -51,10 +64,15 @@ struct recovery {
     size_t window_bytes;
 
     /* The chain so far. */
-    struct log_segment *end_segment; /* where the last valid record is; NULL before the first */
+    struct log_segment *end_segment; /* where the last record is; NULL before the first */
     uint64_t end_offset;             /* right behind it */
-    uint64_t last_offset;            /* where it begins */
     int64_t last_version;
+    int64_t synced_version;          /* up to where the last record says that all was synced */
+    struct {
+        uint64_t offset;
+        int64_t version;
+    } newest[LOG_LANES_MAX];         /* the last records of the segment, by `accepted` */
+    unsigned accepted;               /* records of the segment so far */
     struct log_segment *suspect; /* a segment since then whose first record is there, but not valid */
 };
 
@@ -146,52 +164,52 @@ static fdb_error_t view(struct recovery *recovery, uint64_t offset, size_t lengt
 static fdb_error_t read_record(struct recovery *recovery, uint64_t offset,
                                enum log_record_state *state, struct log_record *record) {
     uint8_t *bytes;
-    size_t available, payload_bytes;
+    size_t available;
     *state = LOG_RECORD_ZERO;
     if (offset + LOG_RECORD_HEADER_BYTES > recovery->segment->size)
         return ERROR_SUCCESS;
     fdb_error_t error = view(recovery, offset, LOG_RECORD_HEADER_BYTES, &bytes, &available);
     if (error || available < LOG_RECORD_HEADER_BYTES)
         return error;
-    *state = log_record_check_header(recovery->segment, offset, bytes, &payload_bytes);
+    *state = log_record_check_header(recovery->segment, offset, bytes, record);
     if (*state != LOG_RECORD_VALID)
         return ERROR_SUCCESS;
-    size_t record_bytes = (size_t)log_record_bytes(payload_bytes);
-    error = view(recovery, offset, record_bytes, &bytes, &available);
+    error = view(recovery, offset, (size_t)record->bytes, &bytes, &available);
     if (error)
         return error;
     *state = LOG_RECORD_BAD_CHECKSUM;
-    if (available >= record_bytes)
-        *state = log_record_check(recovery->segment, offset, bytes, payload_bytes, record);
+    if (available >= record->bytes)
+        *state = log_record_check(recovery->segment, offset, bytes, record);
     return ERROR_SUCCESS;
 }
 
-/* Looks for a valid record at or behind `offset` of the segment being read. */
-static fdb_error_t find_record(struct recovery *recovery, uint64_t offset, bool *found,
-                               uint64_t *found_offset) {
-    *found = false;
-    while (offset + LOG_RECORD_HEADER_BYTES <= recovery->segment->size) {
+/*
+ * Looks at what lies at or behind `offset` of the segment being read, behind the end of the chain: records, whole or only their headers. *damage says that
+ * one at *witness_offset vouches for something the chain does not have. Otherwise the segment's leftover_end is set.
+ */
+static fdb_error_t search_leftovers(struct recovery *recovery, uint64_t offset, bool *damage,
+                                    uint64_t *witness_offset) {
+    struct log_segment *segment = recovery->segment;
+    *damage = false;
+    while (offset + LOG_RECORD_HEADER_BYTES <= segment->size) {
         uint8_t *bytes;
         size_t available;
+        struct log_record record;
         fdb_error_t error = view(recovery, offset, LOG_RECORD_HEADER_BYTES, &bytes, &available);
         if (error || available < LOG_RECORD_HEADER_BYTES)
             return error;
         size_t places = (available - LOG_RECORD_HEADER_BYTES) / 8 + 1, place = 0;
-        while (place < places &&
-               coding_get_u64(bytes + place * 8 + 16) != recovery->segment->generation)
+        while (place < places && coding_get_u64(bytes + place * 8 + 16) != segment->generation)
             place++;
         offset += place * 8;
         if (place == places)
             continue;
-        enum log_record_state state;
-        struct log_record record;
-        error = read_record(recovery, offset, &state, &record);
-        if (error)
-            return error;
-        if (state == LOG_RECORD_VALID) {
-            *found = true;
-            *found_offset = offset;
-            return ERROR_SUCCESS;
+        if (log_record_check_header(segment, offset, bytes + place * 8, &record) == LOG_RECORD_VALID) {
+            *damage = record.synced_version > recovery->last_version;
+            *witness_offset = offset;
+            if (*damage)
+                return ERROR_SUCCESS;
+            segment->leftover_end = offset + LOG_RECORD_HEADER_BYTES;
         }
         offset += 8;
     }
@@ -336,10 +354,14 @@ static fdb_error_t choose_start(struct recovery *recovery, struct log_segment **
 
 static fdb_error_t accept_record(struct recovery *recovery, uint64_t offset,
                                  const struct log_record *record) {
+    if (recovery->end_segment != recovery->segment)
+        recovery->accepted = 0;
+    recovery->newest[recovery->accepted % LOG_LANES_MAX].offset = offset;
+    recovery->newest[recovery->accepted++ % LOG_LANES_MAX].version = record->version;
     recovery->end_segment = recovery->segment;
-    recovery->last_offset = offset;
     recovery->end_offset = offset + record->bytes;
     recovery->last_version = record->version;
+    recovery->synced_version = record->synced_version;
     recovery->suspect = NULL;
     if (record->version <= recovery->after_version || !recovery->replay)
         return ERROR_SUCCESS;
@@ -365,7 +387,10 @@ static fdb_error_t refuse_chain(struct recovery *recovery, uint64_t offset,
     return ERROR_DATABASE_DAMAGED;
 }
 
-/* Follows the chain through one segment, up to the first place that holds no valid record. */
+/*
+ * Follows the chain through one segment, up to the first place that holds no valid record, or one that was left behind a lost one and
+ * does not belong to the chain.
+ */
 static fdb_error_t walk_segment(struct recovery *recovery, struct log_segment *segment) {
     fdb_error_t error = open_segment(recovery, segment);
     uint64_t offset = LOG_SEGMENT_HEADER_BYTES;
@@ -380,10 +405,12 @@ static fdb_error_t walk_segment(struct recovery *recovery, struct log_segment *s
                 recovery->suspect = segment;
             break;
         }
-        if (recovery->end_segment && record.previous_version != recovery->last_version)
+        if (!recovery->end_segment || record.previous_version == recovery->last_version)
+            error = accept_record(recovery, offset, &record);
+        else if (record.synced_version > recovery->last_version)
             error = refuse_chain(recovery, offset, &record);
         else
-            error = accept_record(recovery, offset, &record);
+            break;
         offset += record.bytes;
     }
     close_segment(segment);
@@ -399,7 +426,7 @@ static fdb_error_t walk(struct recovery *recovery, struct log_segment *start) {
 
 /* ---- 4. Verify ---- */
 
-static fdb_error_t refuse_damage(struct recovery *recovery, uint64_t offset, uint64_t found_offset) {
+static fdb_error_t refuse_damage(struct recovery *recovery, uint64_t offset, uint64_t witness_offset) {
     struct log_path path;
     enum log_record_state state;
     struct log_record record;
@@ -409,14 +436,14 @@ static fdb_error_t refuse_damage(struct recovery *recovery, uint64_t offset, uin
     const char *reason = "no valid record header";
     if (state == LOG_RECORD_BAD_CHECKSUM)
         reason = "the record's checksum does not match";
-    explain(recovery, "%s: offset %llu: %s, and a valid record follows at offset %llu",
+    explain(recovery, "%s: offset %llu: %s, but according to the record at offset %llu it was on disk",
             segment_path(recovery, recovery->segment, &path), (unsigned long long)offset, reason,
-            (unsigned long long)found_offset);
+            (unsigned long long)witness_offset);
     return ERROR_DATABASE_DAMAGED;
 }
 
 /*
- * Nothing valid may follow the end of the chain. A later segment whose first record's place is zero
+ * What follows the end of the chain must be what unsynced batches can have left. A later segment whose first record's place is zero
  * was never written to (see log_segment.c, invariant 4) and is not searched.
  */
 static fdb_error_t verify_end(struct recovery *recovery) {
@@ -428,8 +455,8 @@ static fdb_error_t verify_end(struct recovery *recovery) {
         offset = LOG_SEGMENT_HEADER_BYTES;
     }
     for (; segment; segment = segment->next, offset = LOG_SEGMENT_HEADER_BYTES) {
-        bool found = false;
-        uint64_t found_offset = 0;
+        bool damage = false;
+        uint64_t witness_offset = 0;
         enum log_record_state state;
         struct log_record record;
         fdb_error_t error = open_segment(recovery, segment);
@@ -437,9 +464,9 @@ static fdb_error_t verify_end(struct recovery *recovery) {
             error = read_record(recovery, offset, &state, &record);
         bool unused = !error && state == LOG_RECORD_ZERO && offset == LOG_SEGMENT_HEADER_BYTES;
         if (!error && !unused)
-            error = find_record(recovery, offset, &found, &found_offset);
-        if (!error && found)
-            error = refuse_damage(recovery, offset, found_offset);
+            error = search_leftovers(recovery, offset, &damage, &witness_offset);
+        if (!error && damage)
+            error = refuse_damage(recovery, offset, witness_offset);
         close_segment(segment);
         if (error)
             return error;
@@ -449,25 +476,38 @@ static fdb_error_t verify_end(struct recovery *recovery) {
 
 /* ---- 5. Settle ---- */
 
-/* Writes the `length` bytes at `offset` of the segment being read again, followed by zeros for one record header. */
-static fdb_error_t rewrite(struct recovery *recovery, uint64_t offset, size_t length) {
+/* Writes the bytes from `offset` to `end` of the segment being read again, then zeros over at least one record header and all leftovers. */
+static fdb_error_t rewrite(struct recovery *recovery, uint64_t offset, uint64_t end) {
     struct log_segment *segment = recovery->segment;
-    uint64_t left = segment->size - offset - length;
-    size_t zeros = left < LOG_RECORD_HEADER_BYTES ? (size_t)left : LOG_RECORD_HEADER_BYTES;
+    uint64_t zeros_end = end + LOG_RECORD_HEADER_BYTES;
+    if (zeros_end < segment->leftover_end)
+        zeros_end = segment->leftover_end;
+    if (zeros_end > segment->size)
+        zeros_end = segment->size;
+    size_t length = (size_t)(zeros_end - offset);
     uint8_t *bytes;
     size_t available;
-    fdb_error_t error = view(recovery, offset, length + zeros, &bytes, &available);
+    fdb_error_t error = view(recovery, offset, length, &bytes, &available);
     if (error)
         return error;
-    if (available < length + zeros)
+    if (available < length)
         return ERROR_IO_ERROR; /* the file shrinks under us */
-    memset(bytes + length, 0, zeros);
-    return explain_system(
-        recovery, os_file_write(&segment->file, offset, bytes_make(bytes, length + zeros)));
+    memset(bytes + (end - offset), 0, (size_t)(zeros_end - end));
+    return explain_system(recovery, os_file_write(&segment->file, offset, bytes_make(bytes, length)));
 }
 
-/* Wipes the torn first record of a segment behind the end of the chain. */
-static fdb_error_t wipe_first(struct recovery *recovery, struct log_segment *segment) {
+/* Where the first record of the end segment lies that is not known to be synced; the end of the chain if there is none. */
+static uint64_t unsynced_offset(const struct recovery *recovery) {
+    unsigned count = recovery->accepted < LOG_LANES_MAX ? recovery->accepted : LOG_LANES_MAX;
+    for (unsigned i = recovery->accepted - count; i != recovery->accepted; i++) {
+        if (recovery->newest[i % LOG_LANES_MAX].version > recovery->synced_version)
+            return recovery->newest[i % LOG_LANES_MAX].offset;
+    }
+    return recovery->end_offset;
+}
+
+/* Wipes what lost records have left in a segment behind the end of the chain. */
+static fdb_error_t wipe(struct recovery *recovery, struct log_segment *segment) {
     enum log_record_state state;
     struct log_record record;
     fdb_error_t error = open_segment(recovery, segment);
@@ -475,7 +515,7 @@ static fdb_error_t wipe_first(struct recovery *recovery, struct log_segment *seg
         error = read_record(recovery, LOG_SEGMENT_HEADER_BYTES, &state, &record);
     if (error || state == LOG_RECORD_ZERO)
         return error;
-    error = rewrite(recovery, LOG_SEGMENT_HEADER_BYTES, 0);
+    error = rewrite(recovery, LOG_SEGMENT_HEADER_BYTES, LOG_SEGMENT_HEADER_BYTES);
     return error ? error : explain_system(recovery, log_sync_file(recovery->log, &segment->file));
 }
 
@@ -487,10 +527,8 @@ static fdb_error_t settle(struct recovery *recovery, struct log_segment *start) 
     for (struct log_segment *segment = start; end && !error && segment != end->next;
          segment = segment->next) {
         error = open_segment(recovery, segment);
-        if (!error && segment == end) {
-            size_t length = (size_t)(recovery->end_offset - recovery->last_offset);
-            error = rewrite(recovery, recovery->last_offset, length);
-        }
+        if (!error && segment == end)
+            error = rewrite(recovery, unsynced_offset(recovery), recovery->end_offset);
         if (!error)
             error = explain_system(recovery, log_sync_file(log, &segment->file));
         if (segment != end)
@@ -498,7 +536,7 @@ static fdb_error_t settle(struct recovery *recovery, struct log_segment *start) 
     }
     struct log_segment *behind = end ? end->next : log->segments;
     for (; behind && !error; behind = behind->next)
-        error = wipe_first(recovery, behind);
+        error = wipe(recovery, behind);
     return error;
 }
 
@@ -552,6 +590,7 @@ fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_funct
     struct recovery recovery = {
         .log = log,
         .after_version = after_version,
+        .last_version = after_version, /* until there is a record */
         .replay = replay,
         .context = context,
         .message = message,
@@ -573,10 +612,8 @@ fdb_error_t log_recover(struct log *log, int64_t after_version, log_replay_funct
         error = settle(&recovery, start);
     if (!error && recovery.directory_exists)
         error = os_directory_list(log->directory, visit_unfinished, &recovery);
-    if (!error && recovery.directory_exists) {
+    if (!error && recovery.directory_exists)
         adopt_spares(&recovery);
-        error = explain_system(&recovery, log_sync_directory(log));
-    }
     if (!error)
         resume(&recovery);
     memory_free(recovery.buffer);

@@ -5,13 +5,13 @@
  *   segment:  header (64 bytes) | record | record | ... | anything
  *
  *   header    0  magic "KEEL-LOG"               record    0  u64 checksum of all that follows
- *             8  u32 format version                       8  u32 checksum of bytes 12 to 39
+ *             8  u32 format version                       8  u32 checksum of bytes 12 to 47
  *            12  u32 bytes of this header                12  u32 payload bytes
  *            16  u64 generation                          16  u64 generation
  *            24  u64 salt                                24  i64 version
  *            32  u64 bytes of the file                   32  i64 version of the record before
- *            40  zeros                                   40  payload, zeros up to a multiple of 8
- *            56  u64 checksum of bytes 0 to 55
+ *            40  zeros                                   40  i64 version up to which all was synced
+ *            56  u64 checksum of bytes 0 to 55           48  payload, zeros up to a multiple of 8
  *
  * All integers are little-endian. Both checksums of a record are seeded with the segment's salt plus
  * the record's offset. Files are named by what they are:
@@ -127,9 +127,13 @@ fdb_error_t log_segment_read_header(struct os_file *file, struct log_segment *se
         *reason = "written in a newer format";
         return ERROR_FORMAT_NEWER;
     }
-    if (got < sizeof header || coding_get_u32(header + 8) != LOG_FORMAT_VERSION ||
-        coding_get_u32(header + 12) != LOG_SEGMENT_HEADER_BYTES ||
-        coding_get_u64(header + 56) != checksum(bytes_make(header, 56), 0)) {
+    bool whole = got == sizeof header && coding_get_u32(header + 12) == LOG_SEGMENT_HEADER_BYTES &&
+                 coding_get_u64(header + 56) == checksum(bytes_make(header, 56), 0);
+    if (whole && coding_get_u32(header + 8) < LOG_FORMAT_VERSION) {
+        *reason = "written in an older format, which is no longer read";
+        return ERROR_FORMAT_OLDER;
+    }
+    if (!whole) {
         *reason = "the segment header is damaged";
         return ERROR_DATABASE_DAMAGED;
     }
@@ -154,20 +158,21 @@ static uint32_t header_checksum(const uint8_t *record, uint64_t seed) {
     return (uint32_t)checksum(bytes_make(record + 12, LOG_RECORD_HEADER_BYTES - 12), seed);
 }
 
-void log_record_seal(const struct log_segment *segment, uint64_t offset, int64_t version,
-                     int64_t previous_version, size_t payload_bytes, uint8_t *record) {
+void log_record_seal(const struct log_segment *segment, uint64_t offset, const struct log_record *fields,
+                     uint8_t *record) {
     uint64_t seed = record_seed(segment, offset);
-    coding_put_u32(record + 12, (uint32_t)payload_bytes);
+    coding_put_u32(record + 12, (uint32_t)fields->payload.length);
     coding_put_u64(record + 16, segment->generation);
-    coding_put_u64(record + 24, (uint64_t)version);
-    coding_put_u64(record + 32, (uint64_t)previous_version);
+    coding_put_u64(record + 24, (uint64_t)fields->version);
+    coding_put_u64(record + 32, (uint64_t)fields->previous_version);
+    coding_put_u64(record + 40, (uint64_t)fields->synced_version);
     coding_put_u32(record + 8, header_checksum(record, seed));
-    size_t covered = (size_t)log_record_bytes(payload_bytes) - 8;
+    size_t covered = (size_t)log_record_bytes(fields->payload.length) - 8;
     coding_put_u64(record, checksum(bytes_make(record + 8, covered), seed));
 }
 
 enum log_record_state log_record_check_header(const struct log_segment *segment, uint64_t offset,
-                                              const uint8_t *header, size_t *payload_bytes) {
+                                              const uint8_t *header, struct log_record *parsed) {
     if (is_zero(header, LOG_RECORD_HEADER_BYTES))
         return LOG_RECORD_ZERO;
     if (coding_get_u64(header + 16) != segment->generation)
@@ -177,23 +182,22 @@ enum log_record_state log_record_check_header(const struct log_segment *segment,
     size_t length = coding_get_u32(header + 12);
     if (length > LOG_PAYLOAD_BYTES_MAX || log_record_bytes(length) > segment->size - offset)
         return LOG_RECORD_BAD_HEADER;
-    *payload_bytes = length;
+    *parsed = (struct log_record){
+        .version = (int64_t)coding_get_u64(header + 24),
+        .previous_version = (int64_t)coding_get_u64(header + 32),
+        .synced_version = (int64_t)coding_get_u64(header + 40),
+        .payload = bytes_make(NULL, length),
+        .bytes = log_record_bytes(length),
+    };
     return LOG_RECORD_VALID;
 }
 
 enum log_record_state log_record_check(const struct log_segment *segment, uint64_t offset,
-                                       const uint8_t *record, size_t payload_bytes,
-                                       struct log_record *parsed) {
-    uint64_t bytes = log_record_bytes(payload_bytes);
-    uint64_t sum = checksum(bytes_make(record + 8, (size_t)bytes - 8), record_seed(segment, offset));
+                                       const uint8_t *record, struct log_record *parsed) {
+    uint64_t sum = checksum(bytes_make(record + 8, (size_t)parsed->bytes - 8), record_seed(segment, offset));
     if (coding_get_u64(record) != sum)
         return LOG_RECORD_BAD_CHECKSUM;
-    *parsed = (struct log_record){
-        .version = (int64_t)coding_get_u64(record + 24),
-        .previous_version = (int64_t)coding_get_u64(record + 32),
-        .payload = bytes_make(record + LOG_RECORD_HEADER_BYTES, payload_bytes),
-        .bytes = bytes,
-    };
+    parsed->payload.data = record + LOG_RECORD_HEADER_BYTES;
     return LOG_RECORD_VALID;
 }
 

@@ -4,11 +4,14 @@
  * the start version of the next process is the ceiling this one had leased on disk (lease.c), which lies above every version it ever handed out.
  *
  *   1. `last` never goes down, and no version above `last` is known to anybody.
- *   2. While a batch is pending, readers get pending - 1: everything at or below it is applied, the batch itself is not.
+ *   2. While batches are pending, readers get the version below the oldest: everything up to there is published, nothing pending is. Batches end in
+ *      the order in which they began.
  *   3. A batch's version is above every version a reader was given, so what a reader saw at its version never changes.
  *   4. Nothing above `ceiling` leaves the clock: a process that slept through its lease stands still until it is renewed.
  */
 #include "engine/version_clock.h"
+
+#include <assert.h>
 
 #include "os/clock.h"
 
@@ -31,7 +34,8 @@ void version_clock_init(struct version_clock *clock, int64_t start_version, int6
     clock->start_us = os_clock_us();
     clock->lifetime = lifetime;
     clock->last = start_version;
-    clock->pending = 0;
+    clock->pending_count = 0;
+    clock->oldest_pending = 0;
     clock->ceiling = ceiling;
 }
 
@@ -41,23 +45,28 @@ void version_clock_destroy(struct version_clock *clock) {
 
 int64_t version_clock_read(struct version_clock *clock) {
     os_mutex_lock(&clock->lock);
-    int64_t version = clock->pending ? clock->pending - 1 : advance(clock);
+    int64_t version = clock->pending_count ? clock->pending[0] - 1 : advance(clock);
     os_mutex_unlock(&clock->lock);
     return version;
 }
 
 int64_t version_clock_begin_batch(struct version_clock *clock) {
     os_mutex_lock(&clock->lock);
-    clock->last = advance(clock) + 1;
-    clock->pending = clock->last;
-    int64_t version = clock->pending;
+    assert(clock->pending_count < VERSIONS_PENDING_MAX);
+    int64_t version = clock->last = advance(clock) + 1;
+    clock->pending[clock->pending_count++] = version;
+    clock->oldest_pending = clock->pending[0];
     os_mutex_unlock(&clock->lock);
     return version;
 }
 
 void version_clock_end_batch(struct version_clock *clock) {
     os_mutex_lock(&clock->lock);
-    clock->pending = 0;
+    assert(clock->pending_count > 0);
+    clock->pending_count--;
+    for (unsigned i = 0; i < clock->pending_count; i++)
+        clock->pending[i] = clock->pending[i + 1];
+    clock->oldest_pending = clock->pending_count ? clock->pending[0] : 0;
     os_mutex_unlock(&clock->lock);
 }
 
@@ -86,7 +95,7 @@ int64_t version_clock_horizon(const struct version_clock *clock) {
     int64_t now = clock->start_version + (os_clock_coarse_us() - clock->start_us);
     int64_t ceiling = atomic_load_explicit(&clock->ceiling, memory_order_relaxed);
     int64_t horizon = (now < ceiling ? now : ceiling) - clock->lifetime; /* it stands still with the clock: invariant 4 */
-    int64_t pending = atomic_load_explicit(&clock->pending, memory_order_relaxed);
+    int64_t pending = atomic_load_explicit(&clock->oldest_pending, memory_order_relaxed);
     if (pending && horizon > pending - 1)
         horizon = pending - 1;
     return horizon > clock->start_version ? horizon : clock->start_version;

@@ -94,7 +94,11 @@ def test_unknown(keel):
     assert "Did you mean get" in keel.fails(2, "gett", "x")
     assert "There is no command frobnicate" in keel.fails(2, "frobnicate")
     result = keel.command()
-    assert result.code == 2 and "Which database" in result.err, result
+    assert result.code == 2 and "keel: Which database" in result.err, result
+    for words in (("get", "hello"), ("status",), ("serve",), ("--json", "ls")):
+        result = keel.command(*words)
+        assert result.code == 2 and "is a command: the database stands before it" in result.err, result
+    assert keel.command("./get", "set", "a", "1").code == 0 and keel.command("get", "get", "a").out == "1\n"
     assert keel.command("--frob", "x.db").code == 2
 
 

@@ -18,5 +18,5 @@ def test_operations(keel):
 def test_every_operation_command_is_explained(keel):
     with open(os.path.join(DOCS, "operations.md"), encoding="utf-8") as file:
         text = file.read()
-    for name in ("status", "top", "backup", "restore", "copy", "check", "compact", "bench"):
+    for name in ("status", "top", "serve", "backup", "restore", "copy", "check", "compact", "bench"):
         assert f" {name}" in text, name

@@ -120,6 +120,14 @@ for compiler in ${CXX:-g++ clang++}; do
     if command -v "$compiler" >/dev/null 2>&1; then check_keel "$compiler" cpp c++11 c++17; fi
 done
 
+# keel.h has them all; map.h is what tuple.h and directory.h are made of.
+for header in "$include"/keel/*.h; do
+    name=$(basename "$header")
+    case $name in keel.h | map.h) continue ;; esac
+    checks=$((checks + 1))
+    grep -q "^#include <keel/$name>" "$include/keel/keel.h" || { : >"$scratch/output"; fail "keel/keel.h does not include $name"; }
+done
+
 if [ "$checks" -eq 0 ]; then
     echo "headers: no compiler found" >&2
     exit 1

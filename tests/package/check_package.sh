@@ -40,6 +40,15 @@ check "the command runs" sh -c "'$root/usr/bin/keel' --version | grep -q '[0-9]'
 check "the command stores" "$root/usr/bin/keel" "$scratch/a.db" set hello world
 check "the command finds" sh -c "'$root/usr/bin/keel' '$scratch/a.db' get hello | grep -q world"
 check "the man page is there" sh -c "gzip -dc '$root/usr/share/man/man1/keel.1.gz' | grep -q '^.TH KEEL 1'"
+links() { # every link between the pages leads to a file; prints those that do not
+    (cd "$root/usr/share/doc/keel" && for page in *.md decisions/*.md; do
+        grep -oE '\]\([^)#[:space:]]+' "$page" | cut -c3- | while read -r target; do
+            case $target in http*) ;; *) [ -e "$(dirname "$page")/$target" ] || echo "$page: $target" ;; esac
+        done
+    done)
+}
+check "the pages are there, and their links lead somewhere" sh -c "[ -e '$root/usr/share/doc/keel/tutorial.md' ] && [ -z '$(links)' ]"
+links
 check "the completion is there" bash -n "$root/usr/share/bash-completion/completions/keel"
 
 # A program, with nothing but what pkg-config says.

@@ -8,7 +8,8 @@
  * moved, in the same transaction, and reads it first: a retry after an unknown result finds it there
  * and moves nothing. What was acknowledged is written to a file of the process. Now and then the
  * process that serves the database (whoever listens on its socket) is killed with SIGKILL, and
- * another one is started in its place. At the end:
+ * another one is started in its place. Each process also looks at all accounts now and then, in one
+ * transaction, and ends where their sum is not what it was. At the end:
  *
  *     the sum of all accounts is what it was
  *     the accounts are exactly what the markers add up to: no transfer is half there, or there twice
@@ -36,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORKERS = 8, ACCOUNTS = 40, BALANCE = 1000, STALL_SECONDS_MAX = 15 };
+enum { WORKERS = 8, ACCOUNTS = 40, BALANCE = 1000, STALL_SECONDS_MAX = 15, LOOK_EVERY = 20 };
 
 static char scratch[512], database_path[600];
 static FDBDatabase *database;
@@ -135,6 +136,39 @@ struct record {
     int gap_us; /* since the one before */
 };
 
+/* Reads every account as of one version and adds them up. */
+static fdb_error_t try_look(FDBTransaction *tr, int *sum) {
+    FDBFuture *future = fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"account/", 8),
+                                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"account0", 8), 0, 0,
+                                                  FDB_STREAMING_MODE_WANT_ALL, 1, 1, 0);
+    const FDBKeyValue *rows;
+    int count = 0;
+    fdb_bool_t more = 0;
+    fdb_error_t error = fdb_future_block_until_ready(future);
+    if (!error)
+        error = fdb_future_get_keyvalue_array(future, &rows, &count, &more);
+    *sum = 0;
+    for (int i = 0; i < count && !error; i++) {
+        int balance;
+        memcpy(&balance, rows[i].value, sizeof balance);
+        *sum += balance;
+    }
+    fdb_future_destroy(future);
+    return error;
+}
+
+static void look(FDBTransaction *tr) {
+    int sum;
+    for (fdb_error_t error; (error = try_look(tr, &sum)) != 0;)
+        if (finish(fdb_transaction_on_error(tr, error)))
+            die("look", error);
+    fdb_transaction_reset(tr);
+    if (sum != ACCOUNTS * BALANCE) {
+        fprintf(stderr, "bank: the accounts add up to %d\n", sum);
+        _exit(1);
+    }
+}
+
 static void work(int worker, int life) {
     char path[700], marker[64];
     snprintf(path, sizeof path, "%s/acknowledged.%d.%d", scratch, worker, life);
@@ -158,6 +192,8 @@ static void work(int worker, int life) {
         last = now;
         if (write(file, &record, sizeof record) != sizeof record)
             die("write", 0);
+        if (number % LOOK_EVERY == 0)
+            look(tr);
     }
 }
 
@@ -368,7 +404,7 @@ int main(int count, char **arguments) {
     for (int i = 0; i < WORKERS; i++) {
         int status = 0;
         waitpid(workers[i], &status, 0);
-        expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a process worked to the end");
+        expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "a process worked to the end, and saw the same sum at every look");
     }
     expect(killed == kills, "every owner was found");
     reckon(killed);

@@ -2,6 +2,8 @@
 /* The log: round trips, torn tails, damage, foreign files, random histories, threads. log_model.h says how. */
 #include "log_model.h"
 
+#include "util/checksum.h"
+
 /* ---- Round trips ---- */
 
 static void round_trip_over_many_segments(void **state) {
@@ -325,9 +327,9 @@ static void damaged_records_are_reported(void **state) {
         memset(file->data + second, 0, sizeof saved);
         expect_refusal(&image, ERROR_DATABASE_DAMAGED, place);
         memcpy(file->data + second, saved, sizeof saved);
-        file->data[HEADER_BYTES + 45] ^= 4; /* and the first record */
+        file->data[HEADER_BYTES + 53] ^= 4; /* and the first record */
         expect_refusal(&image, ERROR_DATABASE_DAMAGED, file->name);
-        file->data[HEADER_BYTES + 45] ^= 4;
+        file->data[HEADER_BYTES + 53] ^= 4;
     }
     image_free(&image);
 }
@@ -342,9 +344,9 @@ static void damage_in_the_last_segment_is_reported(void **state) {
     struct image image;
     image_take(&image);
     assert_int_equal(image.count, 1);
-    for (size_t at = HEADER_BYTES; at < HEADER_BYTES + 3 * 80; at++) {
+    for (size_t at = HEADER_BYTES; at < HEADER_BYTES + 3 * 88; at++) {
         char place[64];
-        snprintf(place, sizeof place, "offset %zu:", HEADER_BYTES + (at - HEADER_BYTES) / 80 * 80);
+        snprintf(place, sizeof place, "offset %zu:", HEADER_BYTES + (at - HEADER_BYTES) / 88 * 88);
         for (int bit = 0; bit < 8; bit += 3) {
             image.files[0].data[at] ^= (uint8_t)(1 << bit);
             expect_refusal(&image, ERROR_DATABASE_DAMAGED, place);
@@ -396,6 +398,10 @@ static void missing_segments_are_reported(void **state) {
     image_free(&image);
 }
 
+static void set_header_checksum(struct image_file *file) {
+    coding_put_u64(file->data + 56, checksum(bytes_make(file->data, 56), 0));
+}
+
 static void bad_headers_are_refused(void **state) {
     (void)state;
     struct log *log = open_checked(0);
@@ -416,7 +422,12 @@ static void bad_headers_are_refused(void **state) {
         file->data[3] ^= 0x10;
         file->data[8]++;
         expect_refusal(&image, ERROR_FORMAT_NEWER, file->name);
-        file->data[8]--;
+        file->data[8] -= 2;
+        expect_refusal(&image, ERROR_DATABASE_DAMAGED, file->name); /* its checksum does not match */
+        set_header_checksum(file);
+        expect_refusal(&image, ERROR_FORMAT_OLDER, "older format");
+        file->data[8]++;
+        set_header_checksum(file);
         size_t size = file->size;
         file->size = 0;
         expect_refusal(&image, ERROR_DATABASE_DAMAGED, file->name);
@@ -464,6 +475,138 @@ static void other_files_are_left_alone(void **state) {
     log_close(open_checked(0));
 }
 
+/* ---- Several records unsynced ---- */
+
+/* Appends without a sync. */
+static void append(struct log *log, size_t length) {
+    plan_record(length);
+    assert_int_equal(log_reserve(log, length), 0);
+    assert_int_equal(append_last(log), 0);
+}
+
+/* Where the record of this index of the model lies; all records are in the first file. */
+static size_t find_record(struct image *image, int index, size_t *end) {
+    int count = model_count;
+    size_t begin;
+    model_count = index + 1;
+    find_last_record(image, &begin, end);
+    model_count = count;
+    return begin;
+}
+
+/* Opens what is left after a crash, expects exactly so many records, and goes on with records that may end where old ones began. */
+static void expect_records(const struct image *image, int count) {
+    struct model_record saved[16];
+    int saved_count = model_count;
+    memcpy(saved, model, sizeof saved);
+    image_restore(image);
+    struct log *log = open_checked(model_count - count);
+    assert_int_equal(model_count, count);
+    for (int i = 0; i < 6; i++) {
+        commit(log, 100);
+        log_close(log);
+        log = open_checked(0);
+    }
+    log_close(log);
+    memcpy(model, saved, sizeof saved);
+    model_count = saved_count;
+}
+
+/* Three records that are synced, two that are not: whatever a crash makes of these, what is left is the part before the first lost one. */
+static void any_unsynced_record_may_be_lost(void **state) {
+    (void)state;
+    struct log *log = open_checked(0);
+    for (int i = 0; i < 3; i++)
+        commit(log, 100);
+    append(log, 100);
+    append(log, 100);
+    log_close(log);
+    struct image image;
+    image_take(&image);
+    expect_records(&image, 5);
+    for (int index = 3; index < 5; index++) {
+        size_t end, begin = find_record(&image, index, &end);
+        for (size_t at = begin; at < end; at++) {
+            struct image torn;
+            image_copy(&image, &torn);
+            torn.files[0].data[at] ^= 0x20;
+            expect_records(&torn, index);
+            memset(torn.files[0].data + begin, 0, at + 1 - begin);
+            expect_records(&torn, index);
+            image_free(&torn);
+        }
+    }
+    image_free(&image);
+}
+
+/* A whole record whose predecessor was lost is gone for good: even if its bytes return where the chain has come to just that place. */
+static void orphan_does_not_return(void **state) {
+    (void)state;
+    struct log *log = open_checked(0);
+    commit(log, 100);
+    append(log, 100);
+    append(log, 100);
+    log_close(log);
+    struct image whole, image;
+    image_take(&whole);
+    size_t end, begin = find_record(&whole, 1, &end), orphan_end, orphan = find_record(&whole, 2, &orphan_end);
+    image_copy(&whole, &image);
+    image.files[0].data[begin + 60] ^= 1;
+    image_restore(&image);
+    image_free(&image);
+    log = open_checked(2);
+    assert_int_equal(model_count, 1);
+    log_close(log);
+    image_take(&image);
+    for (size_t at = begin; at < orphan + RECORD_HEADER_BYTES; at++)
+        assert_int_equal(image.files[0].data[at], 0); /* wiped */
+    image_free(&image);
+    log = open_checked(0);
+    commit(log, 100); /* as long as the lost one */
+    log_close(log);
+    image_take(&image);
+    memcpy(image.files[0].data + orphan, whole.files[0].data + orphan, orphan_end - orphan);
+    image_restore(&image);
+    log_close(open_checked(0));
+    image_free(&image);
+    image_free(&whole);
+}
+
+/* The fourth record is damaged, the fifth whole: what tells damage from a torn tail is whether the fifth was written after the fourth was synced. */
+static void synced_records_must_be_there(void **state) {
+    (void)state;
+    for (int synced_before = 0; synced_before < 2; synced_before++) {
+        setup(NULL);
+        struct log *log = open_checked(0);
+        for (int i = 0; i < 3; i++)
+            commit(log, 100);
+        append(log, 100);
+        if (synced_before)
+            assert_int_equal(sync_last(log), 0);
+        append(log, 100);
+        log_close(log);
+        struct image image;
+        image_take(&image);
+        size_t end, begin = find_record(&image, 3, &end), last_end, last = find_record(&image, 4, &last_end);
+        for (size_t at = begin; at < end; at += 3) {
+            image.files[0].data[at] ^= 1;
+            if (synced_before)
+                expect_refusal(&image, ERROR_DATABASE_DAMAGED, "it was on disk");
+            else
+                expect_records(&image, 3);
+            image.files[0].data[at] ^= 1;
+        }
+        /* The header of a torn record is witness enough. */
+        image.files[0].data[begin + 60] ^= 1;
+        memset(image.files[0].data + last + RECORD_HEADER_BYTES, 0, last_end - last - RECORD_HEADER_BYTES);
+        if (synced_before)
+            expect_refusal(&image, ERROR_DATABASE_DAMAGED, "it was on disk");
+        else
+            expect_records(&image, 3);
+        image_free(&image);
+    }
+}
+
 /* ---- Random histories ---- */
 
 /* Power fails between append and sync: each sector of the difference reaches the disk or does not. */
@@ -481,20 +624,29 @@ static void mix_sectors(struct image *old, struct image *new) {
     }
 }
 
+/* With one record unsynced or several: reserving may move on to another segment only where nothing is. */
 static struct log *crash_while_appending(struct log *log) {
     struct image before, after;
-    size_t length = random_below(4) ? random_below(1500) : random_below(3 * SEGMENT_BYTES);
-    plan_record(length);
-    assert_int_equal(log_reserve(log, length), 0);
-    image_take(&before);
-    assert_int_equal(append_last(log), 0);
+    int doubtful = 0, wanted = 1 + (int)random_below(LOG_LANES_MAX);
+    bool taken = false;
+    for (; doubtful < wanted; doubtful++) {
+        size_t length = random_below(4) ? random_below(1500) : random_below(3 * SEGMENT_BYTES);
+        if (doubtful && !log_has_room(log, length))
+            break;
+        plan_record(length);
+        assert_int_equal(log_reserve(log, length), 0);
+        if (!taken)
+            image_take(&before);
+        taken = true;
+        assert_int_equal(append_last(log), 0);
+    }
     image_take(&after);
     log_close(log);
     mix_sectors(&before, &after);
     image_restore(&after);
     image_free(&before);
     image_free(&after);
-    return open_checked(1);
+    return open_checked(doubtful);
 }
 
 static void random_histories(void **state) {
@@ -598,6 +750,9 @@ int main(void) {
         cmocka_unit_test_setup(missing_segments_are_reported, setup),
         cmocka_unit_test_setup(bad_headers_are_refused, setup),
         cmocka_unit_test_setup(other_files_are_left_alone, setup),
+        cmocka_unit_test_setup(any_unsynced_record_may_be_lost, setup),
+        cmocka_unit_test_setup(orphan_does_not_return, setup),
+        cmocka_unit_test_setup(synced_records_must_be_there, setup),
         cmocka_unit_test_setup(random_histories, setup),
         cmocka_unit_test_setup(release_beside_append, setup),
         cmocka_unit_test_setup(throw_away_data_is_not_synced, setup),

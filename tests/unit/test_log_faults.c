@@ -45,9 +45,9 @@ static int run_until_failure(bool *reached_end) {
             log_close(log);
             return 0;
         }
-        if (append_last(log) != 0 || log_sync(log) != 0) {
+        if (append_last(log) != 0 || sync_last(log) != 0) {
             assert_int_equal(log_reserve(log, 1), ERROR_DATABASE_FAILED);
-            assert_int_equal(log_sync(log), ERROR_DATABASE_FAILED);
+            assert_int_equal(sync_last(log), ERROR_DATABASE_FAILED);
             log_close(log);
             return 1;
         }
@@ -218,7 +218,7 @@ static void full_disk_is_met_in_reserve(void **state) {
         }
         image_free(&before);
         assert_int_equal(append_last(log), 0);
-        assert_int_equal(log_sync(log), 0);
+        assert_int_equal(sync_last(log), 0);
     }
     log_close(log);
     log_close(open_checked(0));
