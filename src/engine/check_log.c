@@ -132,9 +132,13 @@ static bool vouches(const struct log_check *log, const struct log_record *record
     return record->synced_version > log->last_version;
 }
 
-/* Looks for a record at or behind `offset` of the open segment that vouches for what lies before it. Its header is enough. */
+/*
+ * Looks for a record at or behind `offset` of the open segment that vouches for what lies before it, or, where no chain has begun, that follows directly on the base
+ * though something bad lies between. Its header is enough.
+ */
 static fdb_error_t find_witness(struct log_check *log, uint64_t offset, bool *found, uint64_t *witness) {
     const struct log_segment *segment = &log->open->segment;
+    uint64_t torn_offset = offset; /* a torn record here follows on the chain, too */
     *found = false;
     for (; offset + LOG_RECORD_HEADER_BYTES <= segment->size; offset += 8) {
         const uint8_t *bytes;
@@ -145,7 +149,8 @@ static fdb_error_t find_witness(struct log_check *log, uint64_t offset, bool *fo
             return error;
         if (coding_get_u64(bytes + 16) != segment->generation)
             continue;
-        if (log_record_check_header(segment, offset, bytes, &record) == LOG_RECORD_VALID && vouches(log, &record)) {
+        if (log_record_check_header(segment, offset, bytes, &record) == LOG_RECORD_VALID &&
+            (vouches(log, &record) || (!log->begun && offset > torn_offset && record.previous_version <= log->last_version))) {
             *found = true;
             *witness = offset;
             return ERROR_SUCCESS;

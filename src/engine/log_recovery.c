@@ -185,11 +185,13 @@ static fdb_error_t read_record(struct recovery *recovery, uint64_t offset,
 
 /*
  * Looks at what lies at or behind `offset` of the segment being read, behind the end of the chain: records, whole or only their headers. *damage says that
- * one at *witness_offset vouches for something the chain does not have. Otherwise the segment's leftover_end is set.
+ * one at *witness_offset vouches for something the chain does not have, or, where no chain has begun, follows directly on what the base has: what is bad before it is
+ * then older and was on disk, and it may have been acknowledged itself. Otherwise the segment's leftover_end is set.
  */
 static fdb_error_t search_leftovers(struct recovery *recovery, uint64_t offset, bool *damage,
                                     uint64_t *witness_offset) {
     struct log_segment *segment = recovery->segment;
+    uint64_t torn_offset = offset; /* a torn record here follows on the chain, and nobody was told of it */
     *damage = false;
     while (offset + LOG_RECORD_HEADER_BYTES <= segment->size) {
         uint8_t *bytes;
@@ -205,7 +207,8 @@ static fdb_error_t search_leftovers(struct recovery *recovery, uint64_t offset, 
         if (place == places)
             continue;
         if (log_record_check_header(segment, offset, bytes + place * 8, &record) == LOG_RECORD_VALID) {
-            *damage = record.synced_version > recovery->last_version;
+            *damage = record.synced_version > recovery->last_version ||
+                      (!recovery->end_segment && offset > torn_offset && record.previous_version <= recovery->last_version);
             *witness_offset = offset;
             if (*damage)
                 return ERROR_SUCCESS;
