@@ -230,11 +230,12 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	remote-joined=$(BUILD)/bin/remote-joined remote-bank='$(BUILD)/bin/remote-bank $(BANK_KILLS)' \
 	cluster='STUB_CALLS=$(SCRATCH)/stub-calls $(BUILD)/bin/test-cluster $(BUILD)/lib' \
 	cluster-conformance='STUB_CALLS=$(SCRATCH)/stub-calls tests/cluster/through_stub.sh $(BUILD)/lib $(BUILD)/bin/conformance' \
+	cluster-conformance-620='STUB=libfdb_stub_620.so KEEL_TEST_API_VERSION=620 tests/cluster/through_stub.sh $(BUILD)/lib $(BUILD)/bin/conformance' \
 	cluster-calls='tests/cluster/check_calls.sh $(SCRATCH)/stub-calls' \
 	cluster-recipes='tests/cluster/through_stub.sh $(BUILD)/lib tests/each.sh $(RECIPE_PROGRAMS)' \
 	cluster-command='tests/cluster/through_stub.sh $(BUILD)/lib tests/cluster/command.sh $(KEEL)' \
 	misuse=$(BUILD)/bin/misuse \
-	fuzz-tuple=$(BUILD)/bin/fuzz-tuple fuzz-answers=$(BUILD)/bin/fuzz-answers \
+	fuzz-tuple=$(BUILD)/bin/fuzz-tuple fuzz-answers=$(BUILD)/bin/fuzz-answers fuzz-protocol=$(BUILD)/bin/fuzz-protocol \
 	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \
 	docs-c='CFLAGS="$(if $(SANITIZE),-fsanitize=$(SANITIZE))" tests/layers/check_docs.sh $(BUILD) README.md docs/layers.md docs/practices.md docs/bulk.md' \
 	$(foreach name,$(LAYER_NAMES),layer-$(name)=$(BUILD)/bin/layer-$(name)) \

@@ -8,6 +8,7 @@
 #ifndef KEEL_TESTS_OPEN_DATABASE_H
 #define KEEL_TESTS_OPEN_DATABASE_H
 
+#include <keel/error.h>
 #include <keel/run.h>
 
 #include <stdio.h>
@@ -57,7 +58,11 @@ static inline int test_open(keel_db **db) {
     if (!test_cluster())
         return keel_open(":memory:", db);
     fdb_error_t error = keel_open(test_cluster(), db);
-    return error ? error : test_make_empty(*db);
+    if (!error)
+        error = test_make_empty(*db);
+    if (error)
+        fprintf(stderr, "%s: %s (%d)\n", test_cluster(), keel_error_text(error), error);
+    return error;
 }
 
 static inline int test_close(keel_db *db) {

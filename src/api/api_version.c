@@ -27,29 +27,29 @@ int api_version(void) {
     return atomic_load_explicit(&selected, memory_order_acquire);
 }
 
+fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version) {
+    if (api_version() != 0)
+        return ERROR_API_VERSION_ALREADY_SET;
+    if (runtime_version > header_version)
+        return ERROR_API_VERSION_INVALID;
+    if (header_version > API_VERSION_MAX || runtime_version < API_VERSION_MIN)
+        return ERROR_API_VERSION_NOT_SUPPORTED;
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&selected, &none, runtime_version))
+        return ERROR_API_VERSION_ALREADY_SET;
+    return 0;
+}
+
 /*
- * KEEL_API_VERSION makes us a library of that version, for programs that ask for the newest there is
- * while the official library behind a cluster is older. Anything that is not a version we have is
- * passed over.
+ * KEEL_API_VERSION is what we say where we are asked for the newest version there is, for programs that
+ * select that while the official library behind a cluster is older. Anything that is not a version we
+ * have is passed over.
  */
 static int newest(void) {
     const char *text = getenv("KEEL_API_VERSION");
     char *end = NULL;
     long version = text && *text ? strtol(text, &end, 10) : 0;
     return end && !*end && version >= API_VERSION_MIN && version < API_VERSION_MAX ? (int)version : API_VERSION_MAX;
-}
-
-fdb_error_t fdb_select_api_version_impl(int runtime_version, int header_version) {
-    if (api_version() != 0)
-        return ERROR_API_VERSION_ALREADY_SET;
-    if (runtime_version > header_version)
-        return ERROR_API_VERSION_INVALID;
-    if (header_version > newest() || runtime_version < API_VERSION_MIN)
-        return ERROR_API_VERSION_NOT_SUPPORTED;
-    int none = 0;
-    if (!atomic_compare_exchange_strong(&selected, &none, runtime_version))
-        return ERROR_API_VERSION_ALREADY_SET;
-    return 0;
 }
 
 int fdb_get_max_api_version(void) {

@@ -174,8 +174,8 @@ static void send_output(struct session *session) {
         session->stuck_since_us = os_clock_us();
         session->server->has_deadlines = true;
     }
-    bool paused = session_output_is_full(session);
-    wait_for(session, (paused ? 0 : OS_READABLE) | (all ? 0 : OS_WRITABLE));
+    bool full = session_output_is_full(session); /* what was paused goes on with the next event, even if all went out at once */
+    wait_for(session, (full ? 0 : OS_READABLE) | (all && !session->paused ? 0 : OS_WRITABLE));
 }
 
 /* ---- Receiving ---- */
@@ -233,6 +233,7 @@ static void run_input(struct session *session, size_t *needed) {
         }
         session_run_frame(session);
     }
+    session->paused = !session->ending && session_output_is_full(session);
 }
 
 static void receive(struct session *session) {

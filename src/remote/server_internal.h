@@ -64,6 +64,7 @@ struct session {
     bool greeted;      /* hello was said and answered */
     bool ending;       /* to be closed when the events at hand are worked off */
     bool touched;      /* in the list of those with something to send or to end */
+    bool paused;       /* input was left because the output was full */
     int waits_for;     /* what the poller was told */
     int api_version;
     int process;

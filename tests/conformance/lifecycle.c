@@ -220,7 +220,7 @@ static void approximate_size_follows_the_writes(void **state) {
 }
 
 static void cost_and_throttling_can_be_asked(void **state) {
-    (void)state;
+    SINCE(730);
     FDBTransaction *tr = begin();
     put(tr, key("a"), text("x"));
     assert_true(future_int64(fdb_transaction_get_total_cost(tr)) >= 0);

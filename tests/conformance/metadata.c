@@ -14,7 +14,7 @@ static FDBFuture *estimate(FDBTransaction *tr, struct bytes first, struct bytes 
 }
 
 static void estimated_size_of_a_range(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     assert_true(future_int64(estimate(tr, key(""), key("~"))) >= 0);
     assert_true(future_int64(estimate(tr, text(""), LITERAL("\xff"))) >= 0);
@@ -23,7 +23,7 @@ static void estimated_size_of_a_range(void **state) {
 }
 
 static void estimated_size_needs_an_ordered_range(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     assert_fails(estimate(tr, key("b"), key("a")), ERROR_INVERTED_RANGE);
     fdb_transaction_destroy(tr);
@@ -35,7 +35,7 @@ static FDBFuture *split(FDBTransaction *tr, struct bytes first, struct bytes end
 }
 
 static void split_points_include_both_ends(void **state) {
-    (void)state;
+    SINCE(700);
     FDBTransaction *tr = begin();
     for (int i = 0; i < 200; i++) {
         put(tr, key_bytes(repeat((uint8_t)i, 1)), repeat('v', 5000));
@@ -61,7 +61,7 @@ static void split_points_include_both_ends(void **state) {
 }
 
 static void split_points_check_their_range(void **state) {
-    (void)state;
+    SINCE(700);
     FDBTransaction *tr = begin();
     assert_fails(split(tr, key("b"), key("a"), 1000), ERROR_INVERTED_RANGE);
     assert_fails(split(tr, key("a"), LITERAL("\xff\x01"), 1000), ERROR_KEY_OUTSIDE_LEGAL_RANGE);
@@ -205,7 +205,7 @@ static void ranges_end_before_the_system_keys(void **state) {
 }
 
 static void busyness_and_protocol_can_be_asked(void **state) {
-    (void)state;
+    SINCE(700);
     assert_true(fdb_database_get_main_thread_busyness(test_database) >= 0);
     FDBFuture *future = fdb_database_get_server_protocol(test_database, 0);
     assert_int_equal(fdb_future_block_until_ready(future), 0);

@@ -44,7 +44,7 @@ static void note_hook(void *number) {
 }
 
 static int child_before_setup(void) {
-    assert_int_equal(fdb_select_api_version(740), 0);
+    assert_int_equal(fdb_select_api_version_impl(run_version(), run_version()), 0);
     FDBDatabase *database = NULL;
     assert_int_equal(fdb_run_network(), ERROR_NETWORK_NOT_SETUP);
     assert_int_equal(fdb_stop_network(), ERROR_NETWORK_NOT_SETUP);
@@ -131,7 +131,7 @@ static fdb_error_t network_number(FDBNetworkOption option, int64_t value) {
 }
 
 static int child_network_options(void) {
-    assert_int_equal(fdb_select_api_version(740), 0);
+    assert_int_equal(fdb_select_api_version_impl(run_version(), run_version()), 0);
     assert_int_equal(network_option((FDBNetworkOption)9999, NULL), ERROR_INVALID_OPTION);
     assert_int_equal(network_option((FDBNetworkOption)44, NULL), ERROR_INVALID_OPTION);
     assert_int_equal(network_option(FDB_NET_OPTION_TRACE_FORMAT, "json"), 0);
@@ -189,7 +189,7 @@ static int child_harmless_network_options(void) {
         {FDB_NET_OPTION_DISABLE_MULTI_VERSION_CLIENT_API, NULL},
     };
     run_prepare();
-    assert_int_equal(fdb_select_api_version(740), 0);
+    assert_int_equal(fdb_select_api_version_impl(run_version(), run_version()), 0);
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
         fdb_error_t error = network_option(options[i].option, options[i].value);
         if (error) {
@@ -212,7 +212,7 @@ static int child_good_environment(void) {
 }
 
 static int child_bad_environment(void) {
-    assert_int_equal(fdb_select_api_version(740), 0);
+    assert_int_equal(fdb_select_api_version_impl(run_version(), run_version()), 0);
     assert_int_equal(fdb_setup_network(), ERROR_ENVIRONMENT_OPTION_FAILED);
     return 0;
 }

@@ -44,7 +44,7 @@ static void check_boundaries(FDBTransaction *tr, const char *prefix, const char 
 }
 
 static void conflicting_key_is_reported(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     set_option(tr, FDB_TR_OPTION_REPORT_CONFLICTING_KEYS);
     assert_ready(get(tr, key("a")));
@@ -58,7 +58,7 @@ static void conflicting_key_is_reported(void **state) {
 }
 
 static void all_conflicting_ranges_are_reported(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     set_option(tr, FDB_TR_OPTION_REPORT_CONFLICTING_KEYS);
     assert_ready(get_range(tr, span(key("a"), key("c"))));
@@ -73,7 +73,7 @@ static void all_conflicting_ranges_are_reported(void **state) {
 }
 
 static void nothing_is_reported_without_the_option(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     assert_ready(get(tr, key("a")));
     store_text("a", "elsewhere");
@@ -93,7 +93,7 @@ static void conflict_over(FDBTransaction *tr, const char *suffix) {
 }
 
 static void reports_stay_until_the_next_conflict(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     check_boundaries(tr, CONFLICTING, "");
     conflict_over(tr, "a");
@@ -107,7 +107,7 @@ static void reports_stay_until_the_next_conflict(void **state) {
 }
 
 static void database_default_reports_too(void **state) {
-    (void)state;
+    SINCE(630);
     FDBDatabase *database = open_again();
     assert_int_equal(fdb_database_set_option(
                          database, FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS, NULL, 0),
@@ -123,7 +123,7 @@ static void database_default_reports_too(void **state) {
 }
 
 static void read_ranges_are_listed(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     check_boundaries(tr, READ_RANGES, "");
     assert_ready(get(tr, key("b")));
@@ -137,7 +137,7 @@ static void read_ranges_are_listed(void **state) {
 }
 
 static void write_ranges_are_listed(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     check_boundaries(tr, WRITE_RANGES, "");
     put(tr, key("b"), text("x"));
@@ -151,7 +151,7 @@ static void write_ranges_are_listed(void **state) {
 }
 
 static void listed_ranges_survive_the_commit(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     assert_ready(get(tr, key("a")));
     put(tr, key("b"), text("x"));

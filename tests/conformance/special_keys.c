@@ -18,7 +18,7 @@ static void connection_string_and_cluster_file_are_there(void **state) {
 }
 
 static void unknown_keys_have_no_module(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     assert_fails(get(tr, LITERAL("\xff\xff/no such module")), ERROR_SPECIAL_KEYS_NO_MODULE_FOUND);
     assert_fails(get_range(tr, span(LITERAL("\xff\xff/nothing/a"), LITERAL("\xff\xff/nothing/b"))),
@@ -27,7 +27,7 @@ static void unknown_keys_have_no_module(void **state) {
 }
 
 static void one_read_stays_in_one_module(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     struct range range = span(LITERAL("\xff\xff/status/json"), LITERAL("\xff\xff/transaction0"));
     assert_fails(get_range(tr, range), ERROR_SPECIAL_KEYS_CROSS_MODULE_READ);
@@ -35,7 +35,7 @@ static void one_read_stays_in_one_module(void **state) {
 }
 
 static void relaxed_reads_may_span_modules(void **state) {
-    (void)state;
+    SINCE(630);
     FDBTransaction *tr = begin();
     set_option(tr, FDB_TR_OPTION_SPECIAL_KEY_SPACE_RELAXED);
     struct range range = span(LITERAL("\xff\xff/status/json"), LITERAL("\xff\xff/transaction0"));
@@ -46,7 +46,7 @@ static void relaxed_reads_may_span_modules(void **state) {
 }
 
 static void special_keys_cannot_be_written_by_default(void **state) {
-    (void)state;
+    SINCE(700);
     FDBTransaction *tr = begin();
     put(tr, LITERAL("\xff\xff/management/excluded/x"), text(""));
     assert_int_equal(commit_error(tr), ERROR_SPECIAL_KEYS_WRITE_DISABLED);
@@ -57,7 +57,7 @@ static void special_keys_cannot_be_written_by_default(void **state) {
 }
 
 static void tenants_that_do_not_exist_can_be_cleared(void **state) {
-    (void)state;
+    SINCE(700);
     static const char BEGIN[] = "\xff\xff/management/tenant/map/";
     static const char END[] = "\xff\xff/management/tenant/map0";
     FDBTransaction *tr = begin();

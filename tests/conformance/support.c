@@ -140,15 +140,14 @@ void run_stop_network(void) {
     pthread_join(network_thread, NULL);
 }
 
-/* KEEL_TEST_API_VERSION is the newest that the library under test has, where it is not ours. */
-static int newest_version(void) {
+int run_version(void) {
     const char *text = getenv("KEEL_TEST_API_VERSION");
     return text && *text ? atoi(text) : 740;
 }
 
 void run_begin_at(int runtime_version, int header_version) {
     run_prepare();
-    int newest = newest_version();
+    int newest = run_version();
     runtime_version = runtime_version < newest ? runtime_version : newest;
     header_version = header_version < newest ? header_version : newest;
     die_on(fdb_select_api_version_impl(runtime_version, header_version), "select API version");

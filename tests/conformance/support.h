@@ -102,6 +102,18 @@ void run_start_network(void);
 void run_stop_network(void);
 void run_clean_up(void);
 
+/* The version the tests run at: 740, or KEEL_TEST_API_VERSION, the newest that the library has. */
+int run_version(void);
+
+/* First in a test of something that came with this version. */
+#define SINCE(version)                                                                            \
+    do {                                                                                          \
+        (void)state;                                                                              \
+        if (run_version() < (version)) {                                                          \
+            skip();                                                                               \
+        }                                                                                         \
+    } while (0)
+
 /* Whether the suite opened its own embedded database. */
 bool run_is_embedded(void);
 

@@ -127,6 +127,22 @@ static void damage_before_the_base_does_not_matter(void **state) {
     image_free(&image);
 }
 
+/* The first record is in the base already and is damaged; the second was acknowledged and is not in the base: it must not be taken for a torn tail. */
+static void damage_in_the_base_hides_nothing(void **state) {
+    (void)state;
+    struct log *log = open_checked(0);
+    commit(log, 100);
+    commit(log, 100);
+    log_close(log);
+    struct image image;
+    image_take(&image);
+    image.files[0].data[HEADER_BYTES + RECORD_HEADER_BYTES + 10] ^= 1;
+    image_restore(&image);
+    released = model[0].version;
+    assert_int_equal(open_log(&log), ERROR_DATABASE_DAMAGED);
+    image_free(&image);
+}
+
 /* ---- Torn tails ---- */
 
 enum tear { TEAR_REST, TEAR_GARBAGE, TEAR_ZERO, TEAR_LOSE_FRONT, TEAR_KINDS };
@@ -584,6 +600,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(round_trip_over_many_segments, setup),
         cmocka_unit_test_setup(replay_error_is_handed_on, setup),
+        cmocka_unit_test_setup(damage_in_the_base_hides_nothing, setup),
         cmocka_unit_test_setup(released_segments_are_recycled, setup),
         cmocka_unit_test_setup(first_segment_is_small_and_later_ones_grow, setup),
         cmocka_unit_test_setup(damage_before_the_base_does_not_matter, setup),
