@@ -272,12 +272,13 @@ int command_serve(struct session *session, int argc, char **argv) {
             return usage_error(command, "--seconds %s: expected a number above 0", serving.seconds);
         serving.until = seconds_now() + seconds;
     }
-    struct sigaction terminate = {.sa_handler = on_terminate};
-    sigaction(SIGTERM, &terminate, NULL);
-    if (!outside_transaction(session, "serve") || !open_listener(&serving))
-        return EXIT_FAILED;
-    int code = open_and_serve(&serving);
+    struct sigaction terminate = {.sa_handler = on_terminate}, before;
+    sigaction(SIGTERM, &terminate, &before);
+    int code = EXIT_FAILED;
+    if (outside_transaction(session, "serve") && open_listener(&serving))
+        code = open_and_serve(&serving);
     if (serving.has_listener)
         os_socket_close(&serving.listener);
+    sigaction(SIGTERM, &before, NULL);
     return code;
 }

@@ -28,6 +28,7 @@ enum {
     PROTOCOL_REQUESTS_MAX = 1048576,
     PROTOCOL_DATABASES_MAX = 65536,
     PROTOCOL_SECRET_BYTES_MAX = 255,
+    PROTOCOL_HELLO_BYTES_MAX = 1024, /* of the frame with the greeting: strangers get no more memory */
 };
 
 /* To the owner. `transaction`, `request` and `database` are numbers the client chose. */

@@ -221,7 +221,8 @@ static void run_input(struct session *session, size_t *needed) {
             struct bytes rest = bytes_make(session->input + session->input_at, session->input_length - session->input_at);
             struct bytes payload;
             size_t total;
-            enum protocol_frame_state state = protocol_next_frame(rest, PROTOCOL_FRAME_BYTES_MAX, &payload, &total);
+            size_t most = session->greeted ? PROTOCOL_FRAME_BYTES_MAX : PROTOCOL_HELLO_BYTES_MAX;
+            enum protocol_frame_state state = protocol_next_frame(rest, most, &payload, &total);
             if (state == FRAME_BAD)
                 session_violation(session, "a frame is too long or damaged");
             if (state == FRAME_PARTIAL)

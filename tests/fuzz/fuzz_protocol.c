@@ -58,6 +58,7 @@ static void say_hello(void) {
     uint8_t *to = message(ASK_HELLO, 24);
     to = protocol_u32(protocol_u32(protocol_u32(to, PROTOCOL_MAGIC), PROTOCOL_VERSION), PROTOCOL_VERSION);
     protocol_bytes(protocol_u32(protocol_u32(to, 740), (uint32_t)getpid()), text(""));
+    protocol_close_frame(&out); /* the owner takes no long frame from a stranger */
 }
 
 static void say_database(uint32_t number) {
