@@ -14,6 +14,7 @@
     X(select_api_version_impl)                                                                     \
     X(get_max_api_version)                                                                         \
     X(get_client_version)                                                                          \
+    X(get_error)                                                                                   \
     X(network_set_option)                                                                          \
     X(setup_network)                                                                               \
     X(run_network)                                                                                 \

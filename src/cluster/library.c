@@ -11,7 +11,8 @@
  *   3. It must have every function that FoundationDB 5.1 had; the others are NULL where it is older.
  *
  * It is opened RTLD_LOCAL and never closed: its threads run to the end of the process. The only one of
- * its functions that is called here says its version.
+ * its functions that is called here is fdb_get_error: until an API version is selected the official library
+ * answers little else, and fdb_get_client_version not at all (it crashes).
  *
  * Threads: loading under the lock of network.c. Failure: a line in the log for each place, said once;
  * what is installed later is found by the next try.
@@ -62,13 +63,13 @@ static bool refuse(const char *path, const char *why) {
 /* ---- Ourselves ---- */
 
 /*
- * A client's version is "release,source,protocol"; ours has the source "keel". What is asked is the
- * function of the library that was opened, whichever way it led to us.
+ * Every Keel has a text for CLUSTER_LIBRARY_MISSING, which is outside FoundationDB's numbers: there it
+ * has the text that all unknown codes have. What is asked is the function of the library that was
+ * opened, whichever way it led to us.
  */
 static bool is_keel(const struct cluster_functions *functions) {
-    const char *version = functions->get_client_version();
-    const char *comma = version ? strchr(version, ',') : NULL;
-    return comma && strncmp(comma, ",keel,", 6) == 0;
+    const int never_used = 29999;
+    return strcmp(functions->get_error(ERROR_CLUSTER_LIBRARY_MISSING), functions->get_error(never_used)) != 0;
 }
 
 /* ---- Its functions ---- */
@@ -115,7 +116,7 @@ static bool try(const char *path) {
         return refuse(path, "it is Keel itself");
     cluster_official = functions;
     snprintf(loaded_path, sizeof loaded_path, "%s", path);
-    log_line("FoundationDB's client library is %s, %s", path, functions.get_client_version());
+    log_line("FoundationDB's client library is %s", path);
     atomic_store_explicit(&loaded, true, memory_order_release);
     return true;
 }

@@ -89,6 +89,8 @@ static fdb_error_t select_version(void) {
                  version, error_text(error), error);
     if (error)
         logged = error;
+    else
+        log_line("FoundationDB's client is %s, asked for API version %d", cluster_official.get_client_version(), version);
     return error;
 }
 

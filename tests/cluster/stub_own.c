@@ -40,9 +40,20 @@ DLLEXPORT int stub_runs(int *ended_count) {
     return runs;
 }
 
+/* As the official one, which has no version before it knows which API is wanted, and crashes. */
 const char *fdb_get_client_version(void) {
     COUNT(get_client_version);
+    if (!selected_runtime) {
+        fprintf(stderr, "stub: asked for its version before one was selected\n");
+        abort();
+    }
     return "7.4.6,stub,fdb00b074000000";
+}
+
+/* It knows FoundationDB's codes and no others. */
+const char *fdb_get_error(fdb_error_t code) {
+    COUNT(get_error);
+    return code >= 20000 ? "UNKNOWN_ERROR" : TARGET(get_error)(code);
 }
 
 int fdb_get_max_api_version(void) {
