@@ -301,8 +301,9 @@ void future_answer(FDBFuture *future, fdb_error_t error) {
     uint32_t before = atomic_fetch_or(&future->state, READY);
     if (before & WAITED)
         os_wait_wake(&future->state);
-    post_callbacks(atomic_exchange(&future->tail.pending.callbacks, CLOSED));
-    release(future);
+    struct future_callback *callbacks = atomic_exchange(&future->tail.pending.callbacks, CLOSED);
+    release(future); /* first, so that it is freed where it was made, not here; each callback has its own reference */
+    post_callbacks(callbacks);
 }
 
 static void cancel(FDBFuture *future) {

@@ -74,6 +74,18 @@ static bool has_conflict(struct engine *engine, struct commit_request *request) 
     return found;
 }
 
+/* A look ahead at what the next requests wrote: the resolver is large, and its memory slow. */
+static void prefetch_resolver(struct engine *engine, const struct commit_request *request) {
+    struct bytes keys[RESOLVER_PREFETCH_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; request && i < RESOLVER_PREFETCH_MAX; i++, request = request->next) {
+        if (request->write_conflict_count > 0)
+            keys[count++] = request->write_conflicts[0].begin;
+    }
+    if (count > 1)
+        resolver_prefetch(engine->resolver, keys, count);
+}
+
 static fdb_error_t resolve(struct engine *engine, struct commit_request *request, int64_t version) {
     if (request->read_conflict_count > 0) {
         if (request->read_version < version_clock_horizon(&engine->clock))
@@ -124,10 +136,7 @@ static fdb_error_t overlay_add(struct engine *engine, int64_t version, const str
     if (error)
         return error;
     workspace->overlay_used = true;
-    if (change->clear)
-        window_clear_range(workspace->overlay, version, change->key, change->value);
-    else
-        window_set(workspace->overlay, version, change->key, change->value);
+    window_apply(workspace->overlay, version, change, 1);
     return ERROR_SUCCESS;
 }
 
@@ -311,16 +320,6 @@ static fdb_error_t reserve(struct engine *engine) {
     return error;
 }
 
-static void apply(struct engine *engine, int64_t version) {
-    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
-        const struct change *change = &engine->workspace.changes[i];
-        if (change->clear)
-            window_clear_range(engine->window, version, change->key, change->value);
-        else
-            window_set(engine->window, version, change->key, change->value);
-    }
-}
-
 static void trigger_watches(struct engine *engine, struct watch **fired) {
     if (watches_count(engine->watches) == 0)
         return;
@@ -341,7 +340,12 @@ static struct commit_request *assemble(struct engine *engine, struct commit_requ
     bool overlay = needs_overlay(requests);
     fdb_error_t overlay_error = ERROR_SUCCESS;
     uint16_t order = 0;
-    for (struct commit_request *request = requests; request; request = request->next) {
+    unsigned ahead = 0;
+    for (struct commit_request *request = requests; request; request = request->next, ahead--) {
+        if (ahead == 0) {
+            prefetch_resolver(engine, request);
+            ahead = RESOLVER_PREFETCH_MAX;
+        }
         request->committed_version = version;
         request->batch_order = order;
         fdb_error_t error = overlay_error ? overlay_error : resolve(engine, request, version);
@@ -386,7 +390,7 @@ static fdb_error_t write_durably(struct engine *engine, int64_t version) {
         if (batch->count >= OVERLAP_CHANGES_MIN)
             log_begin_sync(engine->log);
     }
-    apply(engine, version);
+    window_apply(engine->window, version, engine->workspace.changes, batch->count);
     return engine->log ? log_sync(engine->log) : ERROR_SUCCESS;
 }
 

@@ -197,10 +197,7 @@ static fdb_error_t replay(void *context, int64_t version, struct bytes payload) 
         error = window_reserve(window, &change, 1);
         if (error)
             return error;
-        if (change.clear)
-            window_clear_range(window, version, change.key, change.value);
-        else
-            window_set(window, version, change.key, change.value);
+        window_apply(window, version, &change, 1);
     }
     recovery->last_version = version;
     if (error)

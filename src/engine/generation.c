@@ -61,7 +61,7 @@
 #include "util/checksum.h"
 #include "util/memory.h"
 
-enum { TABLE_SLOTS_MIN = 16 };
+enum { TABLE_SLOTS_MIN = 16, GROUP_MAX = 8 };
 
 _Static_assert(offsetof(struct entry, value) == 20, "values lie right behind the length");
 
@@ -211,7 +211,7 @@ const struct entry *generation_find(struct generation *generation, const struct 
      * be asked for.
      */
     struct node_place place;
-    return chain_find(&node_list_floor(&generation->list, key, false, &place)->gap, version);
+    return chain_find(&node_list_floor(&generation->list, NULL, key, false, &place)->gap, version);
 }
 
 /* --- Changing: nodes --- */
@@ -290,18 +290,23 @@ static void note_version(struct generation *generation, int64_t version) {
 
 /* --- Changing: the two operations --- */
 
-void generation_set(struct generation *generation, int64_t version, struct bytes key, struct bytes value) {
+/* A key to set, and where it belongs in hash table and list. */
+struct target {
+    struct search_key key;
+    uint64_t hash;
+    const struct page *page; /* NULL: not known */
+};
+
+static void set(struct generation *generation, int64_t version, const struct target *target, struct bytes value) {
     note_version(generation, version);
-    struct search_key wanted = search_key_make(key);
-    uint64_t hash = generation_hash(key);
     struct index_table *table = atomic_load_explicit(&generation->table, memory_order_relaxed);
     assert(table);
-    struct node *node = table_find(table, &wanted, hash);
+    struct node *node = table_find(table, &target->key, target->hash);
     struct node_place floor;
     bool fresh = !node;
     if (fresh) {
-        const struct entry *gap = chain_head(&node_list_floor(&generation->list, &wanted, false, &floor)->gap);
-        node = make_node(generation, &wanted, gap);
+        const struct entry *gap = chain_head(&node_list_floor(&generation->list, target->page, &target->key, false, &floor)->gap);
+        node = make_node(generation, &target->key, gap);
     }
     const struct entry *older = older_than(chain_head(&node->point), version);
     struct entry *entry = make_entry(generation, version, older, (uint32_t)value.length);
@@ -309,7 +314,7 @@ void generation_set(struct generation *generation, int64_t version, struct bytes
         memcpy(entry->value, value.data, value.length);
     atomic_store_explicit(&node->point, entry, memory_order_release);
     if (fresh)
-        add_node(generation, &floor, node, hash);
+        add_node(generation, &floor, node, target->hash);
 }
 
 /*
@@ -319,7 +324,7 @@ void generation_set(struct generation *generation, int64_t version, struct bytes
  */
 static struct node *boundary(struct generation *generation, struct bytes key, struct node_place *place) {
     struct search_key wanted = search_key_make(key);
-    struct node *before = node_list_floor(&generation->list, &wanted, false, place);
+    struct node *before = node_list_floor(&generation->list, NULL, &wanted, false, place);
     struct node_place floor = *place;
     struct node *next = node_place_next(place);
     if (next && node_compare(next, &wanted) == 0)
@@ -329,10 +334,10 @@ static struct node *boundary(struct generation *generation, struct bytes key, st
         return next;
     struct node *node = make_node(generation, &wanted, gap);
     add_node(generation, &floor, node, generation_hash(key));
-    return node_list_floor(&generation->list, &wanted, true, place);
+    return node_list_floor(&generation->list, NULL, &wanted, true, place);
 }
 
-void generation_clear_range(struct generation *generation, int64_t version, struct bytes begin, struct bytes end) {
+static void clear_range(struct generation *generation, int64_t version, struct bytes begin, struct bytes end) {
     if (bytes_compare(begin, end) >= 0)
         return;
     note_version(generation, version);
@@ -352,15 +357,54 @@ void generation_clear_range(struct generation *generation, int64_t version, stru
     }
 }
 
+/* Finds the places of several keys at once: each would wait for memory, together they wait little longer than one. */
+static void locate(struct generation *generation, struct target *targets, unsigned count) {
+    struct index_table *table = atomic_load_explicit(&generation->table, memory_order_relaxed);
+    struct search_key keys[GROUP_MAX];
+    const struct page *pages[GROUP_MAX];
+    unsigned fresh[GROUP_MAX], fresh_count = 0;
+    for (unsigned i = 0; i < count; i++)
+        generation_prefetch(generation, targets[i].hash);
+    for (unsigned i = 0; i < count; i++) {
+        if (table_find(table, &targets[i].key, targets[i].hash))
+            continue;
+        keys[fresh_count] = targets[i].key;
+        fresh[fresh_count++] = i;
+    }
+    node_list_locate(&generation->list, keys, fresh_count, pages);
+    for (unsigned i = 0; i < fresh_count; i++)
+        targets[fresh[i]].page = pages[i];
+}
+
+static void apply_group(struct generation *generation, int64_t version, const struct change *changes, unsigned count) {
+    struct target targets[GROUP_MAX];
+    for (unsigned i = 0; i < count; i++)
+        targets[i] = (struct target){search_key_make(changes[i].key), generation_hash(changes[i].key), NULL};
+    if (count > 1)
+        locate(generation, targets, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (changes[i].clear)
+            clear_range(generation, version, changes[i].key, changes[i].value);
+        else
+            set(generation, version, &targets[i], changes[i].value);
+    }
+}
+
+void generation_apply(struct generation *generation, int64_t version, const struct change *changes, size_t count) {
+    for (; count > GROUP_MAX; changes += GROUP_MAX, count -= GROUP_MAX)
+        apply_group(generation, version, changes, GROUP_MAX);
+    apply_group(generation, version, changes, (unsigned)count);
+}
+
 /* --- Reserving --- */
 
 /* How many chains of the nodes in a range would take a clear. */
 static size_t count_clearable(struct generation *generation, struct bytes begin, struct bytes end) {
     struct search_key from = search_key_make(begin), to = search_key_make(end);
     struct node_place place;
-    node_list_floor(&generation->list, &to, false, &place);
+    node_list_floor(&generation->list, NULL, &to, false, &place);
     struct node *stop = node_place_next(&place);
-    node_list_floor(&generation->list, &from, false, &place);
+    node_list_floor(&generation->list, NULL, &from, false, &place);
     size_t count = 0;
     for (struct node *node; (node = node_place_next(&place)) != stop;)
         count += (size_t)!is_clear(chain_head(&node->point)) + (size_t)!is_clear(chain_head(&node->gap));

@@ -41,8 +41,7 @@ void generation_release(struct generation *generation);
 
 /* As their namesakes of the window. */
 fdb_error_t generation_reserve(struct generation *generation, const struct change *changes, size_t count);
-void generation_set(struct generation *generation, int64_t version, struct bytes key, struct bytes value);
-void generation_clear_range(struct generation *generation, int64_t version, struct bytes begin, struct bytes end);
+void generation_apply(struct generation *generation, int64_t version, const struct change *changes, size_t count);
 void generation_check(struct generation *generation);
 
 /* The hash that generation_find takes, and the start of loading what it will look at. */

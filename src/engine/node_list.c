@@ -39,8 +39,8 @@
  * Threads: one writer; readers take no lock. They may meet a split half done, and see through it,
  * as in a B-link tree:
  *   - the level above does not know the new page yet, or the reader came before it did. Slots carry
- *     their upper bound: a reader that finds its key behind `high` goes on to the right neighbour.
- *     New slots are stored after the link to the new page, so it is there.
+ *     their upper bound: a reader that finds its key behind `high` goes on to the right neighbour,
+ *     on level 0 at the latest. New slots are stored after the link to the new page, so it is there.
  *   - the new page is linked while its items are still in the old slots as well. A walk that
  *     crosses to another page therefore goes on with the first node beyond the one it stood on.
  *   - a walk backward came by a link that was then out of date: it goes right again until it is
@@ -195,28 +195,75 @@ static int rank_floor(const struct node_place *place, const struct search_key *k
     return (int)low - 1;
 }
 
-/* Goes down to the last node below (or at) the key; with `path`, the place on every level. */
-static inline void descend(const struct node_list *list, const struct search_key *key, bool or_equal,
-                           struct node_place *place, struct node_place *path) {
-    const struct page *page = atomic_load_explicit(&list->root, memory_order_acquire);
-    for (;;) {
+static const struct page *root_page(const struct node_list *list) {
+    return atomic_load_explicit(&list->root, memory_order_acquire);
+}
+
+/*
+ * The place of the key on the level of `page`, which covers it or lies to the left of where it is
+ * covered. Above level 0 the upper bound is looked at only if the key is behind all items: to look
+ * may mean to wait for a node to arrive. A key that lies beyond the bound and shares less with the
+ * page than its items do may then get any rank, even -1; level 0 puts it right.
+ */
+INLINED void settle(struct node_place *place, const struct page *page, const struct search_key *key, bool or_equal) {
+    for (;; page = page_next(page)) {
         picture(place, page);
-        while (behind_high(place->slots, key, or_equal))
-            picture(place, page_next(place->page));
+        if (page->level == 0 && behind_high(place->slots, key, or_equal))
+            continue;
         place->rank = rank_floor(place, key, or_equal);
-        unsigned level = place->page->level;
+        if (page->level == 0 || place->rank + 1 < (int)order_count(place->order) ||
+            !behind_high(place->slots, key, or_equal))
+            return;
+    }
+}
+
+static const struct page *child(const struct node_place *place) {
+    return ranked(place->slots, place->order, place->rank < 0 ? 0 : (unsigned)place->rank);
+}
+
+/* Goes down from a page to the last node below (or at) the key; with `path`, the place on every level. */
+static inline void descend(const struct page *page, const struct search_key *key, bool or_equal, struct node_place *place,
+                           struct node_place *path) {
+    for (;;) {
+        settle(place, page, key, or_equal);
+        unsigned level = page->level;
         if (path)
             path[level] = *place;
         if (level == 0)
             return;
-        page = ranked(place->slots, place->order, (unsigned)place->rank);
+        page = child(place);
     }
 }
 
-struct node *node_list_floor(const struct node_list *list, const struct search_key *key, bool or_equal,
-                             struct node_place *place) {
-    descend(list, key, or_equal, place, NULL);
+struct node *node_list_floor(const struct node_list *list, const struct page *from, const struct search_key *key,
+                             bool or_equal, struct node_place *place) {
+    descend(from ? from : root_page(list), key, or_equal, place, NULL);
     return place->rank < 0 ? list->before : place_node(place);
+}
+
+/*
+ * All go down together, a level at a time: while one waits for its page to arrive, the others' are
+ * on their way too.
+ */
+void node_list_locate(const struct node_list *list, const struct search_key *keys, unsigned count,
+                      const struct page **pages) {
+    const struct page *root = root_page(list);
+    for (unsigned i = 0; i < count; i++)
+        pages[i] = root;
+    for (unsigned level = root->level; level > 0; level--) {
+        for (unsigned i = 0; i < count; i++) {
+            struct node_place place;
+            settle(&place, pages[i], &keys[i], false);
+            pages[i] = child(&place);
+            __builtin_prefetch(pages[i]);
+        }
+        for (unsigned i = 0; i < count; i++)
+            prefetch_lines(atomic_load_explicit(&pages[i]->slots, memory_order_acquire), 4);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        struct page_slots *slots = atomic_load_explicit(&pages[i]->slots, memory_order_acquire);
+        __builtin_prefetch(atomic_load_explicit(&slots->high, memory_order_relaxed));
+    }
 }
 
 void node_list_start(const struct node_list *list, struct node_place *place) {
@@ -395,12 +442,18 @@ static struct page *take_page(struct node_list *list, unsigned level, struct nod
     return page;
 }
 
+/* An item on its way to other slots, with its hint behind the `shared` bytes of those it was in. */
+struct moving_item {
+    void *item;
+    uint64_t hint;
+};
+
 /*
  * Slots with these items, in order, for the keys from `low` to `high`; NULL for either: without
- * bound.
+ * bound. Their keys are looked at only if the hints change.
  */
-static struct page_slots *take_slots(struct node_list *list, unsigned level, void *const *items, unsigned count,
-                                     const struct node *low, const struct node *high) {
+static struct page_slots *take_slots(struct node_list *list, unsigned level, const struct moving_item *items,
+                                     unsigned count, uint64_t shared, const struct node *low, const struct node *high) {
     struct page_slots *slots = list->spare_slots;
     assert(slots);
     list->spare_slots = slots->items[0];
@@ -410,8 +463,8 @@ static struct page_slots *take_slots(struct node_list *list, unsigned level, voi
     atomic_init(&slots->high, high);
     uint64_t order = 0;
     for (unsigned i = 0; i < count; i++) {
-        slots->items[i] = items[i];
-        slots->hints[i] = item_hint(item_node(level, items[i]), slots->shared);
+        slots->items[i] = items[i].item;
+        slots->hints[i] = slots->shared == shared ? items[i].hint : item_hint(item_node(level, items[i].item), slots->shared);
         order = order_insert(order, i);
     }
     atomic_init(&slots->order, order);
@@ -444,23 +497,27 @@ static void link_page(struct page *left, struct page *page) {
 
 /* Splits a full page, with `item` to be added at `rank`, and returns the new page. */
 static struct page *split(struct node_list *list, struct page *left, unsigned rank, void *item) {
-    void *items[PAGE_ITEMS_MAX + 1];
+    struct moving_item items[PAGE_ITEMS_MAX + 1];
     struct page_slots *full = atomic_load_explicit(&left->slots, memory_order_relaxed);
     uint64_t order = atomic_load_explicit(&full->order, memory_order_relaxed);
     const struct node *high = atomic_load_explicit(&full->high, memory_order_relaxed);
-    for (unsigned i = 0; i <= PAGE_ITEMS_MAX; i++)
-        items[i] = i == rank ? item : ranked(full, order, i < rank ? i : i - 1);
+    for (unsigned i = 0; i < PAGE_ITEMS_MAX; i++) {
+        unsigned slot = order_slot(order, i);
+        items[i < rank ? i : i + 1] = (struct moving_item){full->items[slot], full->hints[slot]};
+    }
+    items[rank] = (struct moving_item){item, item_hint(item_node(left->level, item), full->shared)};
     bool behind_all = !high && rank == PAGE_ITEMS_MAX;
     unsigned half = behind_all ? PAGE_ITEMS_MAX : (PAGE_ITEMS_MAX + 1) / 2, level = left->level;
-    struct node *middle = item_node(level, items[half]);
-    struct page_slots *upper = take_slots(list, level, items + half, PAGE_ITEMS_MAX + 1 - half, middle, high);
+    struct node *middle = item_node(level, items[half].item);
+    struct page_slots *upper =
+        take_slots(list, level, items + half, PAGE_ITEMS_MAX + 1 - half, full->shared, middle, high);
     struct page *page = take_page(list, level, middle, upper);
     link_page(left, page);
     if (behind_all) {
         full->high_prefix = middle->prefix;
         atomic_store_explicit(&full->high, middle, memory_order_release);
     } else {
-        struct page_slots *lower = take_slots(list, level, items, half, left->lowest, middle);
+        struct page_slots *lower = take_slots(list, level, items, half, full->shared, left->lowest, middle);
         atomic_store_explicit(&left->slots, lower, memory_order_release);
     }
     half_done();
@@ -468,8 +525,8 @@ static struct page *split(struct node_list *list, struct page *left, unsigned ra
 }
 
 static void grow_root(struct node_list *list, struct page *left, struct page *right) {
-    void *items[2] = {left, right};
-    struct page_slots *slots = take_slots(list, left->level + 1, items, 2, NULL, NULL);
+    struct moving_item items[2] = {{left, item_hint(left->lowest, 0)}, {right, item_hint(right->lowest, 0)}};
+    struct page_slots *slots = take_slots(list, left->level + 1, items, 2, 0, NULL, NULL);
     struct page *root = take_page(list, left->level + 1, NULL, slots);
     atomic_init(&root->previous, NULL);
     atomic_store_explicit(&list->root, root, memory_order_release);
@@ -504,7 +561,7 @@ void node_list_insert(struct node_list *list, const struct node_place *floor, st
         if (level == 0) { /* one in seven: only now is the way down wanted */
             struct search_key key = search_key_make(node_key(node));
             struct node_place place;
-            descend(list, &key, false, &place, path);
+            descend(root_page(list), &key, false, &place, path);
         }
         item = split(list, page, rank, item);
         if (level == root_level(list)) {

@@ -78,10 +78,17 @@ bool node_list_reserve(struct node_list *list, size_t count);
 
 /*
  * The last node below the key (or at it, with or_equal); list->before if there is none. *place is
- * on it. Any thread.
+ * on it. The search starts from `from`, what node_list_locate found, or NULL. Any thread.
  */
-struct node *node_list_floor(const struct node_list *list, const struct search_key *key, bool or_equal,
-                             struct node_place *place);
+struct node *node_list_floor(const struct node_list *list, const struct page *from, const struct search_key *key,
+                             bool or_equal, struct node_place *place);
+
+/*
+ * Finds for each of the keys a page that node_list_floor may start from, now or later, whatever is
+ * added meanwhile. Several at once take hardly longer than one. Any thread.
+ */
+void node_list_locate(const struct node_list *list, const struct search_key *keys, unsigned count,
+                      const struct page **pages);
 
 /* To the next node, NULL behind the last. REQUIRES: not behind the last. Any thread. */
 struct node *node_place_next(struct node_place *place);

@@ -342,6 +342,23 @@ static void path_find(struct resolver *resolver, struct bytes key, struct path *
     path->depth++;
 }
 
+/* All go down together, so that one waits for its node while the others' are on their way too. */
+void resolver_prefetch(const struct resolver *resolver, const struct bytes *keys, unsigned count) {
+    const struct node *nodes[RESOLVER_PREFETCH_MAX];
+    for (unsigned i = 0; i < count; i++)
+        nodes[i] = resolver->root;
+    for (unsigned level = resolver->height; level > 0; level--) {
+        for (unsigned i = 0; i < count; i++) {
+            unsigned slot = find(nodes[i], keys[i]);
+            __builtin_prefetch(&nodes[i]->slots[slot]);
+            if (level == 1)
+                continue;
+            nodes[i] = nodes[i]->slots[slot].child;
+            prefetch(nodes[i]);
+        }
+    }
+}
+
 static void open_slot(struct node *node, unsigned at, struct key *key, int64_t newest) {
     move_slots(node, at + 1, node, at, node->count - at);
     node->count++;

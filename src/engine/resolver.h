@@ -22,6 +22,13 @@ bool resolver_conflicts(struct resolver *resolver, struct key_range range, int64
 fdb_error_t resolver_add(struct resolver *resolver, struct key_range range, int64_t version);
 
 /*
+ * Has the memory fetched that looking for these keys will go through; several at once take hardly longer than one. Changes no answer.
+ * REQUIRES: count <= RESOLVER_PREFETCH_MAX.
+ */
+enum { RESOLVER_PREFETCH_MAX = 8 };
+void resolver_prefetch(const struct resolver *resolver, const struct bytes *keys, unsigned count);
+
+/*
  * Promises that no check below `version` will come, so that older entries may be merged away. Does a bounded amount of work a call (amortized
  * against what is added), so that no commit stalls.
  */

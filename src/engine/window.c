@@ -112,12 +112,8 @@ fdb_error_t window_reserve(struct window *window, const struct change *changes, 
     return generation_reserve(window->newest, changes, count);
 }
 
-void window_set(struct window *window, int64_t version, struct bytes key, struct bytes value) {
-    generation_set(window->newest, version, key, value);
-}
-
-void window_clear_range(struct window *window, int64_t version, struct bytes begin, struct bytes end) {
-    generation_clear_range(window->newest, version, begin, end);
+void window_apply(struct window *window, int64_t version, const struct change *changes, size_t count) {
+    generation_apply(window->newest, version, changes, count);
 }
 
 /* The present list behind a new generation. REQUIRES: lock held. */

@@ -37,22 +37,20 @@ void window_destroy(struct window *window);
 /* --- The writer: one thread at a time. --- */
 
 /*
- * Takes the memory that these changes need, so that applying them with window_set and
- * window_clear_range, in this order and with nothing else (no rotation either) in between, cannot
- * fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed. Costs a few operations a set; a
+ * Takes the memory that these changes need, so that window_apply with them, once and with nothing else
+ * (no rotation either) in between, cannot fail. LARGE_ALLOC_FAILED otherwise, and nothing has changed. Costs a few operations a set; a
  * range clear is walked over the keys it covers in the newest generation. Reserving and then not
  * applying is harmless.
  */
 fdb_error_t window_reserve(struct window *window, const struct change *changes, size_t count);
 
 /*
- * Versions never go down; calls of the same version are in the order of the changes, the later
- * wins. Key and value are copied. Not seen by a reader at a lower version, at any moment. An empty
+ * Makes the changes in their order, the later wins, also over earlier calls of the same version.
+ * Versions never go down. Key and value are copied. Not seen by a reader at a lower version, at any moment. An empty
  * or inverted range changes nothing. REQUIRES: reserved by window_reserve; no other thread reads at
  * `version` or above before the whole batch is applied.
  */
-void window_set(struct window *window, int64_t version, struct bytes key, struct bytes value);
-void window_clear_range(struct window *window, int64_t version, struct bytes begin, struct bytes end);
+void window_apply(struct window *window, int64_t version, const struct change *changes, size_t count);
 
 /*
  * Begins a new generation if the newest holds anything and the list is not full: later changes go

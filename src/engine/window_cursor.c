@@ -107,7 +107,7 @@ static void place_slot(struct window_cursor *cursor, unsigned index) {
     struct search_key key = search_key_make(cursor->key);
     bool or_equal = cursor->forward || cursor->after;
     if (!slot->node || !step_near(slot, list->before, cursor->forward, &key, or_equal)) {
-        slot->node = node_list_floor(list, &key, or_equal, &slot->list);
+        slot->node = node_list_floor(list, NULL, &key, or_equal, &slot->list);
         struct node_place following = slot->list;
         slot->next = node_place_next(&following);
         if (cursor->forward)

@@ -4,9 +4,10 @@
  * post, callbacks of futures above all, and the timers behind timeouts and backoff. A commit or read
  * that finishes elsewhere reaches its callback through here.
  *
- * Tasks are a singly linked queue through the tasks themselves; the loop takes the whole queue at
- * once and runs it without the lock, so posters contend for a few instructions only. Between two
- * such rounds all timers that are due expire, so neither can starve the other.
+ * Tasks are a stack, linked through the tasks themselves, that posters push to without the mutex and
+ * the loop takes as a whole, turns round and runs. Only who pushes to an empty stack looks whether
+ * the loop has to be woken. Between two such rounds all timers that are due expire, so neither can
+ * starve the other.
  *
  * Timers are a binary heap by deadline, linked through the timers themselves, so that setting one
  * needs no memory and cannot fail. The heap is a complete tree; a timer at index i has its children
@@ -16,12 +17,13 @@
  *            1       2              i+1 below its highest one: 0 is left, 1 is right.
  *          3   4   5   6            Index 4: 4+1 = 101, below the leading 1: 0 1, left, right.
  *
- * Invariants, all under the mutex:
+ * Invariants; all but the stack is under the mutex:
  *
  *   1. A timer is in the heap if and only if its heap_index is not -1; indices are 0 .. count-1.
  *   2. A parent's deadline is not after its children's.
- *   3. A task is in the queue or being run, never both; it is read no more once run was called.
- *   4. While `sleeping`, whoever makes the loop's answer to "how long?" shorter signals `wake`.
+ *   3. A task is on the stack or being run, never both; it is read no more once run was called.
+ *   4. While `sleeping`, whoever makes the loop's answer to "how long?" shorter signals `wake`, once
+ *      the mutex is free: the loop would wake only to wait for it.
  *
  * Threads: everything may be called from any thread, loop_run from one at a time. No lock is held
  * while a task or timer runs, so those may call everything but loop_run. Nothing here can fail.
@@ -29,6 +31,7 @@
 #include "os/loop.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "os/clock.h"
@@ -39,8 +42,7 @@ static os_mutex mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static os_condition wake;
 
-static struct loop_task *first_task;
-static struct loop_task **last_next = &first_task; /* where the next posted task is linked */
+static struct loop_task *_Atomic newest_task; /* of those posted */
 static struct loop_timer *root;
 static long timer_count;
 static bool sleeping; /* loop_run waits for `wake`, and nobody has signalled it yet */
@@ -52,8 +54,7 @@ static _Thread_local bool inside;
 static void begin_anew(void) {
     os_mutex_init(&mutex);
     os_condition_init(&wake);
-    first_task = NULL;
-    last_next = &first_task;
+    atomic_store(&newest_task, NULL);
     root = NULL;
     timer_count = 0;
     sleeping = stopping = running = inside = false;
@@ -73,10 +74,12 @@ static void unlock(void) {
     os_mutex_unlock(&mutex);
 }
 
-static void rouse(void) {
-    if (sleeping)
-        os_condition_signal(&wake);
+static void unlock_and_rouse(void) {
+    bool asleep = sleeping;
     sleeping = false;
+    unlock();
+    if (asleep)
+        os_condition_signal(&wake);
 }
 
 /* ---- The heap. All under the mutex. ---- */
@@ -174,12 +177,14 @@ static void heap_remove(struct loop_timer *timer) {
 /* ---- Posting and timers ---- */
 
 void loop_post(struct loop_task *task) {
+    struct loop_task *newest = atomic_load_explicit(&newest_task, memory_order_relaxed);
+    do {
+        task->next = newest; /* the task is the loop's, and may be gone, as soon as it is on the stack */
+    } while (!atomic_compare_exchange_weak(&newest_task, &newest, task));
+    if (newest)
+        return;
     lock();
-    task->next = NULL;
-    *last_next = task;
-    last_next = &task->next;
-    rouse();
-    unlock();
+    unlock_and_rouse();
 }
 
 void loop_timer_set(struct loop_timer *timer, int64_t deadline_us) {
@@ -190,8 +195,9 @@ void loop_timer_set(struct loop_timer *timer, int64_t deadline_us) {
     else
         heap_settle(timer);
     if (root == timer)
-        rouse();
-    unlock();
+        unlock_and_rouse();
+    else
+        unlock();
 }
 
 bool loop_timer_cancel(struct loop_timer *timer) {
@@ -205,12 +211,16 @@ bool loop_timer_cancel(struct loop_timer *timer) {
 
 /* ---- Running ---- */
 
-/* Under the mutex: takes all that is posted. */
+/* Takes all that is posted, oldest first. */
 static struct loop_task *take_tasks(void) {
-    struct loop_task *tasks = first_task;
-    first_task = NULL;
-    last_next = &first_task;
-    return tasks;
+    struct loop_task *newest = atomic_exchange(&newest_task, NULL), *oldest = NULL;
+    while (newest) {
+        struct loop_task *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
 }
 
 static void run_tasks(struct loop_task *task) {
@@ -265,7 +275,7 @@ void loop_run(void) {
         if (last_round)
             break;
         expire_timers();
-        if (!first_task && !stopping && (!root || root->deadline_us > os_clock_us()))
+        if (!atomic_load(&newest_task) && !stopping && (!root || root->deadline_us > os_clock_us()))
             wait_for_work();
     }
     running = inside = stopping = false;
@@ -275,8 +285,7 @@ void loop_run(void) {
 void loop_stop(void) {
     lock();
     stopping = true;
-    rouse();
-    unlock();
+    unlock_and_rouse();
 }
 
 bool loop_is_self(void) {

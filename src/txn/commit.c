@@ -366,8 +366,8 @@ static void complete(struct commit_request *request, fdb_error_t error) {
         if (!error)
             watches_hand_over(transaction);
     }
+    transaction_release(transaction); /* first, so that it is freed where it was made; the futures have their own references */
     finish_all(&ended);
-    transaction_release(transaction);
 }
 
 void transaction_commit(struct transaction *transaction, struct completion *completion) {

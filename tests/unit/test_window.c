@@ -163,12 +163,9 @@ static struct change random_change(unsigned clears_in_eight) {
 /* Reserves, then applies with the heap shut: applying must not need it. */
 static void apply(struct window *window, const struct change *changes, size_t count, int64_t version) {
     memory_fail_after(0);
+    window_apply(window, version, changes, count);
     for (size_t i = 0; i < count; i++) {
         const struct change *change = &changes[i];
-        if (change->clear)
-            window_clear_range(window, version, change->key, change->value);
-        else
-            window_set(window, version, change->key, change->value);
         if (change->clear && bytes_compare(change->key, change->value) >= 0)
             continue;
         CHECK(model.count < CHANGES_MAX);
@@ -494,6 +491,69 @@ static void a_change_half_done_is_not_seen(void **state) {
     CHECK(watcher.calls > 0);
 }
 
+/* --- Searches of the list in the middle of a split --- */
+
+enum { LISTED_MAX = 6000 };
+
+static struct {
+    struct node_list list;
+    struct node *nodes[LISTED_MAX];        /* in the list */
+    const struct page *pages[LISTED_MAX];  /* where each was to be looked for when it was added */
+    int count;
+    long searches;
+} listed;
+
+/* Every node in the list is found, from the root and from a page that was found for it long ago. */
+static void search_listed(void) {
+    for (int i = 0; i < 100 && listed.count > 0; i++, listed.searches++) {
+        unsigned number = random_below((unsigned)listed.count);
+        struct search_key key = search_key_make(node_key(listed.nodes[number]));
+        struct node_place place;
+        CHECK(node_list_floor(&listed.list, NULL, &key, true, &place) == listed.nodes[number]);
+        CHECK(node_list_floor(&listed.list, listed.pages[number], &key, true, &place) == listed.nodes[number]);
+    }
+}
+
+/* Keys of several lengths and beginnings: pages then share much, little or nothing with what lies right of them. */
+static struct node *random_node(struct arena *arena) {
+    char text[64];
+    int group = (int)random_below(60), digits = 1 + (int)random_below(8);
+    int length = snprintf(text, sizeof text, "%02d%.*s%.*x", group, group * 7 % 20, "customers/0000000000", digits,
+                          (unsigned)random_next());
+    struct node *node = arena_allocate(arena, sizeof *node + (size_t)length + 1);
+    CHECK(node);
+    memset(node, 0, sizeof *node);
+    node->length = (uint32_t)length;
+    memcpy(node->key, text, (size_t)length + 1);
+    node->prefix = search_key_make(node_key(node)).prefix;
+    return node;
+}
+
+static void a_search_finds_its_way_through_a_split(void **state) {
+    (void)state;
+    random_state = seed_now = (uint64_t)setting("KEEL_SEED", 1);
+    struct arena arena = {0};
+    listed.count = 0;
+    CHECK(node_list_init(&listed.list, &arena));
+    while (listed.count < LISTED_MAX) {
+        struct node *node = random_node(&arena);
+        struct search_key key = search_key_make(node_key(node));
+        struct node_place place;
+        struct node *floor = node_list_floor(&listed.list, NULL, &key, true, &place);
+        if (floor != listed.list.before && node_compare(floor, &key) == 0)
+            continue;
+        CHECK(node_list_reserve(&listed.list, 1));
+        node_list_locate(&listed.list, &key, 1, &listed.pages[listed.count]);
+        node_list_half_done = search_listed;
+        node_list_insert(&listed.list, &place, node);
+        node_list_half_done = NULL;
+        listed.nodes[listed.count++] = node;
+    }
+    node_list_check(&listed.list);
+    CHECK(listed.searches > 100000);
+    arena_free(&arena);
+}
+
 /* --- Old views --- */
 
 static void an_old_view_keeps_its_answers(void **state) {
@@ -585,12 +645,7 @@ static void a_large_batch_fits_what_was_reserved(void **state) {
             }
             CHECK(window_reserve(window, changes, count) == 0);
             memory_fail_after(0);
-            for (unsigned i = 0; i < count; i++) {
-                if (changes[i].clear)
-                    window_clear_range(window, batch, changes[i].key, changes[i].value);
-                else
-                    window_set(window, batch, changes[i].key, changes[i].value);
-            }
+            window_apply(window, batch, changes, count);
             memory_fail_after(-1);
             window_check(window);
         }
@@ -611,7 +666,7 @@ static void clearing_what_is_clear_costs_nothing(void **state) {
     for (int64_t i = 0; i < 10000; i++) {
         struct change clear = random_change(8);
         assert_int_equal(window_reserve(window, &clear, 1), 0);
-        window_clear_range(window, model.version + i, clear.key, clear.value);
+        window_apply(window, model.version + i, &clear, 1);
     }
     assert_true(window_bytes(window) <= bytes + 4096);
     window_check(window);
@@ -734,12 +789,7 @@ static void *write_commits(void *argument) {
     for (int64_t version = 1; version <= stage->commits; version++) {
         size_t count = make_commit(version, changes, texts, stamp);
         CHECK(window_reserve(stage->window, changes, count) == 0);
-        for (size_t i = 0; i < count; i++) {
-            if (changes[i].clear)
-                window_clear_range(stage->window, version, changes[i].key, changes[i].value);
-            else
-                window_set(stage->window, version, changes[i].key, changes[i].value);
-        }
+        window_apply(stage->window, version, changes, count);
         atomic_store_explicit(&stage->published, version, memory_order_release);
         if (version % 23 == 0)
             CHECK(window_rotate(stage->window) == 0);
@@ -851,7 +901,7 @@ static void bench_inserts(struct window *window, uint64_t rows, unsigned generat
     for (uint64_t i = 0; i < rows; i++) {
         struct change change = {false, bench_key(text, i), bytes_make(value, sizeof value)};
         assert_int_equal(window_reserve(window, &change, 1), 0);
-        window_set(window, (int64_t)i / 10, change.key, change.value);
+        window_apply(window, (int64_t)i / 10, &change, 1);
         if ((i + 1) % (rows / generations) == 0 && i + 1 < rows)
             assert_int_equal(window_rotate(window), 0);
     }
@@ -921,7 +971,7 @@ static void speed(void **state) {
         struct change clear = {true, BYTES_LITERAL("5"), BYTES_LITERAL("6")};
         double start = now_s();
         assert_int_equal(window_reserve(window, &clear, 1), 0);
-        window_clear_range(window, (int64_t)rows, clear.key, clear.value);
+        window_apply(window, (int64_t)rows, &clear, 1);
         printf("  clear a sixteenth: %.1f ms\n", (now_s() - start) * 1e3);
         view = window_view_acquire(window);
         bench_gets(view, rows, rows, "absent, with gaps");
@@ -934,6 +984,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agrees_with_the_model),
         cmocka_unit_test(a_change_half_done_is_not_seen),
+        cmocka_unit_test(a_search_finds_its_way_through_a_split),
         cmocka_unit_test(an_old_view_keeps_its_answers),
         cmocka_unit_test(the_list_of_generations_is_bounded),
         cmocka_unit_test(reserving_is_enough),
