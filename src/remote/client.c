@@ -26,7 +26,9 @@
  *   4. No `answered` is called under the lock.
  *
  * Silence: while something is outstanding and nothing was heard, pings go out; what answers nothing
- * for `silence_us`, not even those, is taken for stopped (SIGSTOP, a debugger) or hung.
+ * for `silence_us`, not even those, is taken for stopped (SIGSTOP, a debugger) or hung. Heard is a whole
+ * frame, or PIECE_BYTES of one that is long: behind a length that was made up even pongs vanish, and
+ * an owner that only dribbles is as good as silent.
  *
  * Failure: a connection that cannot be made is tried again for as long as the client lives.
  */
@@ -48,6 +50,7 @@ enum {
     RETRY_MOST_US = 16000,
     REFUSED_RETRY_US = 200000,
     CONNECT_US = 2000000,   /* for a machine that does not even refuse */
+    PIECE_BYTES = 64 * 1024,  /* of a frame that is not whole yet, in `silence_us`: less is silence */
     ADDRESS_BYTES_MAX = 1024, /* host, port and secret with their ends */
 };
 
@@ -127,7 +130,7 @@ void client_lose(struct remote_client *client, fdb_error_t failing) {
     client->up = false;
     client->epoch++;
     client->failing = failing;
-    client->input_length = 0;
+    client->input_length = client->piece_bytes = 0;
     clear_output(client);
     struct remote_request *request = take_all(client);
     client_kick(client);
@@ -145,9 +148,10 @@ void client_lose(struct remote_client *client, fdb_error_t failing) {
 
 /* The owner is silent: what to do about it, for people. */
 static void log_silence(struct remote_client *client, int64_t silent_us) {
-    log_line("%s: the process that owns the database, %d, has not answered for %.1f s; what waits for it fails with error %d until "
+    log_line("%s: the process that owns the database, %d, has not answered for %.1f s%s; what waits for it fails with error %d until "
              "it does. If it is stopped, continue it (kill -CONT %d) or end it: another process will take over",
-             client->options.directory, client->owner_process, (double)silent_us / 1e6, ERROR_OWNER_SILENT, client->owner_process);
+             client->options.directory, client->owner_process, (double)silent_us / 1e6,
+             client->input_length ? ", and began an answer that does not end" : "", ERROR_OWNER_SILENT, client->owner_process);
 }
 
 /* ---- Receiving ---- */
@@ -222,6 +226,15 @@ static size_t frame_needed(const struct remote_client *client) {
     return length > PROTOCOL_ANSWER_BYTES_MAX ? 0 : PROTOCOL_HEADER_BYTES + length; /* too long is found out later */
 }
 
+/* Whether what has come by now is something heard: see Silence, above. */
+static bool is_heard(struct remote_client *client, size_t got) {
+    client->piece_bytes += got;
+    if (client->input_length < frame_needed(client) && client->piece_bytes < PIECE_BYTES)
+        return false;
+    client->piece_bytes = 0;
+    return got > 0;
+}
+
 void client_receive(struct remote_client *client, bool wait, int64_t deadline_us) {
     size_t got = 0;
     bool ended = false, good = make_room(client, frame_needed(client));
@@ -235,9 +248,11 @@ void client_receive(struct remote_client *client, bool wait, int64_t deadline_us
         os_socket_receive(&client->socket, client->input + client->input_length,
                           client->input_capacity - client->input_length, wait, &got, &ended);
     client->input_length += got;
+    bool heard = is_heard(client, got);
     if (got) {
         os_mutex_lock(&client->lock);
-        client->heard_us = os_clock_coarse_us();
+        if (heard)
+            client->heard_us = os_clock_coarse_us();
         client->foreground_reads += !client->thread_reads;
         os_mutex_unlock(&client->lock);
         good = take_frames(client);
@@ -245,7 +260,7 @@ void client_receive(struct remote_client *client, bool wait, int64_t deadline_us
             log_line("%s: the owner, process %d, sent something that makes no sense", client->options.directory,
                      client->owner_process);
     }
-    if (got && good)
+    if (heard && good)
         return;
     os_mutex_lock(&client->lock);
     if (ended || !good)

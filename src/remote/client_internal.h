@@ -75,6 +75,7 @@ struct remote_client {
     struct remote_request *first_waiting, *last_waiting;
     uint8_t *input;
     size_t input_length, input_capacity;
+    size_t piece_bytes; /* since the owner was last heard, of a frame that is not whole */
 
     char texts[]; /* of the options */
 };

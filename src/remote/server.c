@@ -17,7 +17,7 @@
  *
  *   1. One receive at a time each, in turn.
  *   2. A client that does not read its answers is not read from while more than OUTPUT_BYTES_MAX lie
- *      here for it, also in the middle of a frame, and dropped after OUTPUT_STUCK_US without progress.
+ *      here for it, also in the middle of a frame, and dropped after output_stuck_us without progress.
  *   3. What it sends is checked before it is used; the first thing that makes no sense ends its
  *      connection and nothing else, with a line in the log.
  *   4. Transactions, requests, databases and the bytes that unfinished transactions hold have limits.
@@ -39,9 +39,18 @@
 
 enum {
     INPUT_BYTES = 64 * 1024, /* a receive; a longer frame gets what it needs */
+    STRANGER_BYTES = 2048,   /* the same before the greeting, which is shorter */
     INPUT_BYTES_KEPT = 256 * 1024,
     EVENTS_AT_ONCE = 64,
     SWEEP_US = 1000000, /* how often deadlines are looked at */
+};
+
+static const struct server_limits LIMITS = {
+    .connections = 4096,
+    .hello_us = 10 * 1000000,
+    .output_stuck_us = 30 * 1000000,
+    .transaction_bytes_held = 64 * 1024 * 1024,
+    .session_bytes_held = 256 * 1024 * 1024,
 };
 
 /* ---- Late answers ---- */
@@ -95,6 +104,7 @@ static void answer_done(struct remote_server *server) {
         }
         transaction_release(late->transaction);
         memory_free(late);
+        server_count(&server->waiting, (uint64_t)-1);
     }
 }
 
@@ -107,6 +117,14 @@ void server_handle_released(void *context) {
 }
 
 /* ---- Ending sessions ---- */
+
+/* The session's buffers may have grown or shrunk. */
+static void count_buffers(struct session *session, size_t bytes) {
+    if (bytes == session->buffer_bytes)
+        return;
+    server_count(&session->server->buffer_bytes, bytes - session->buffer_bytes);
+    session->buffer_bytes = bytes;
+}
 
 void session_touch(struct session *session) {
     if (session->touched)
@@ -140,6 +158,7 @@ static void free_session(struct session *session) {
     os_poller_remove(&server->poller, session->socket.descriptor);
     os_socket_close(&session->socket);
     session_release(session);
+    count_buffers(session, 0);
     protocol_free(&session->output);
     memory_free(session->input);
     memory_free(session);
@@ -183,7 +202,8 @@ static void send_output(struct session *session) {
 /* Makes room for a frame of `total` bytes, or for a receive, behind what is there. */
 static bool make_room(struct session *session, size_t total) {
     size_t held = session->input_length - session->input_at;
-    size_t needed = total > INPUT_BYTES ? total : INPUT_BYTES;
+    size_t least = session->greeted ? INPUT_BYTES : STRANGER_BYTES;
+    size_t needed = total > least ? total : least;
     if (session->input_at && session->input_at + needed > session->input_capacity) {
         memmove(session->input, session->input + session->input_at, held);
         session->input_at = 0;
@@ -257,6 +277,7 @@ static void receive(struct session *session) {
     }
     run_input(session, &needed);
     shrink_input(session);
+    count_buffers(session, session->input_capacity + session->output.capacity);
 }
 
 /* There is room for output again: sends, and goes on with the frame that was paused. */
@@ -318,8 +339,8 @@ static void accept_all(struct remote_server *server, struct listener *listener) 
         if (!may_enter(listener, &socket, &process)) {
             log_line("a connection of process %d was refused: it is another user's", process);
             os_socket_close(&socket);
-        } else if (atomic_load(&server->connections) >= CONNECTIONS_MAX) {
-            log_line("a connection was refused: there are %d already", CONNECTIONS_MAX);
+        } else if (atomic_load(&server->connections) >= server->limits.connections) {
+            log_line("a connection was refused: there are %llu already", (unsigned long long)server->limits.connections);
             os_socket_close(&socket);
         } else {
             open_session(server, listener, socket, process);
@@ -339,6 +360,8 @@ static void settle(struct remote_server *server) {
             send_output(session);
         if (session->ending && !session->touched)
             free_session(session);
+        else
+            count_buffers(session, session->input_capacity + session->output.capacity);
     }
 }
 
@@ -367,9 +390,9 @@ static void sweep(struct remote_server *server) {
     server->has_deadlines = false;
     for (struct session *session = server->sessions; session; session = session->next) {
         server->has_deadlines |= !session->greeted || session->stuck_since_us;
-        if (!session->greeted && now_us - session->opened_us > HELLO_US)
+        if (!session->greeted && now_us - session->opened_us > server->limits.hello_us)
             session_violation(session, "it said no hello");
-        else if (session->stuck_since_us && now_us - session->stuck_since_us > OUTPUT_STUCK_US)
+        else if (session->stuck_since_us && now_us - session->stuck_since_us > server->limits.output_stuck_us)
             session_violation(session, "it does not read its answers");
     }
 }
@@ -450,6 +473,7 @@ fdb_error_t remote_server_start(struct database *database, struct remote_server 
     if (!server)
         return ERROR_LARGE_ALLOC_FAILED;
     server->database = database;
+    server->limits = LIMITS;
     server->done_last = &server->done_first;
     server->event_subject.kind = SUBJECT_EVENT;
     server->event.descriptor = server->poller.descriptor = -1;
@@ -493,6 +517,10 @@ void remote_server_get_status(struct remote_server *server, struct remote_server
     status->connections_total = atomic_load(&server->connections_total);
     status->requests_total = atomic_load(&server->requests_total);
     status->violations_total = atomic_load(&server->violations_total);
+    status->transactions = atomic_load(&server->transactions);
+    status->waiting = atomic_load(&server->waiting);
+    status->bytes_held = atomic_load(&server->bytes_held);
+    status->buffer_bytes = atomic_load(&server->buffer_bytes);
 }
 
 void remote_server_stop(struct remote_server *server) {

@@ -27,9 +27,13 @@ fdb_error_t remote_server_start(struct database *database, struct remote_server 
  */
 fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket listener, const char *secret);
 
-/* What a person may want to know. Any thread. */
+/* What a person may want to know. Any thread. What connections hold is 0 when they are gone. */
 struct remote_server_status {
     uint64_t connections, connections_total, requests_total, violations_total;
+    uint64_t transactions; /* that clients have */
+    uint64_t waiting;      /* commits and watches without an answer */
+    uint64_t bytes_held;   /* of writes, for unfinished transactions */
+    uint64_t buffer_bytes; /* memory for what came in and for answers that are not sent */
 };
 void remote_server_get_status(struct remote_server *server, struct remote_server_status *status);
 

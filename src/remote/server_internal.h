@@ -12,12 +12,16 @@
 
 enum {
     LISTENERS_MAX = 4,
-    CONNECTIONS_MAX = 4096,
-    OUTPUT_BYTES_MAX = 4 * 1024 * 1024,   /* unsent beyond this: nothing more is read from that client */
-    OUTPUT_STUCK_US = 30 * 1000000,       /* unsent for this long: the client is dropped */
-    TRANSACTION_BYTES_HELD_MAX = 64 * 1024 * 1024, /* of writes; beyond: TRANSACTION_TOO_LARGE */
-    SESSION_BYTES_HELD_MAX = 256 * 1024 * 1024,    /* likewise, over the transactions of a connection */
-    HELLO_US = 10 * 1000000,              /* a connection that has not said hello by then is closed */
+    OUTPUT_BYTES_MAX = 4 * 1024 * 1024, /* unsent beyond this: nothing more is read from that client */
+};
+
+/* What one may take, and for how long; tests lower it before the server listens. See server.c for the values. */
+struct server_limits {
+    uint64_t connections;
+    int64_t hello_us;              /* a connection that has not said hello by then is closed */
+    int64_t output_stuck_us;       /* unsent for this long: the client is dropped */
+    size_t transaction_bytes_held; /* of writes; beyond: TRANSACTION_TOO_LARGE */
+    size_t session_bytes_held;     /* likewise, over the transactions of a connection */
 };
 
 /* What epoll hands back: the first member of everything that can be waited for. */
@@ -77,6 +81,7 @@ struct session {
     size_t frame_bytes;           /* to be taken off the input with it */
     struct protocol_buffer output;
     size_t sent; /* of output */
+    size_t buffer_bytes; /* of input and output, as counted in the status */
 
     struct twin *twins;
     size_t twin_capacity;
@@ -104,6 +109,7 @@ struct remote_server {
     int listener_count;
     struct late *done_first, **done_last;
     bool stopping;
+    struct server_limits limits; /* not under the lock: fixed while anybody is connected */
     long handles; /* database handles alive: transactions that go on without their session hold some */
 
     struct session *sessions, *touched;
@@ -112,7 +118,13 @@ struct remote_server {
     struct rows rows;     /* scratch */
     struct arena arena;   /* likewise */
     _Atomic uint64_t connections, connections_total, requests_total, violations_total;
+    _Atomic uint64_t transactions, waiting, bytes_held, buffer_bytes; /* see struct remote_server_status */
 };
+
+/* A count that the server's thread alone changes, and others read. */
+static inline void server_count(_Atomic uint64_t *count, uint64_t added) {
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + added, memory_order_relaxed);
+}
 
 /* server_session.c: works off the messages of the session's frame; stops early where the output is full or the session has to end. */
 void session_run_frame(struct session *session);

@@ -258,10 +258,13 @@ static void begin(struct session *session, struct protocol_reader *reader) {
     if (!grow(&session->twins, sizeof *session->twins, &session->twin_capacity, number) ||
         transaction_create(handle, &session->twins[number].transaction))
         session_violation(session, "memory is out");
+    else
+        server_count(&session->server->transactions, 1);
 }
 
 static void forget_bytes(struct session *session, struct twin *twin) {
     session->bytes_held -= twin->bytes_held;
+    server_count(&session->server->bytes_held, -(uint64_t)twin->bytes_held);
     twin->bytes_held = 0;
 }
 
@@ -270,18 +273,21 @@ static void destroy(struct session *session, struct twin *twin) {
     struct transaction *transaction = twin->transaction;
     twin->transaction = NULL;
     transaction_destroy(transaction);
+    server_count(&session->server->transactions, (uint64_t)-1);
 }
 
 /* ---- Transactions: what is not answered ---- */
 
 /* Whether the transaction may hold so much more; else its commit will say why. */
 static bool hold(struct session *session, struct twin *twin, size_t bytes) {
-    if (twin->bytes_held + bytes > TRANSACTION_BYTES_HELD_MAX || session->bytes_held + bytes > SESSION_BYTES_HELD_MAX) {
+    const struct server_limits *limits = &session->server->limits;
+    if (twin->bytes_held + bytes > limits->transaction_bytes_held || session->bytes_held + bytes > limits->session_bytes_held) {
         transaction_defer_error(twin->transaction, ERROR_TRANSACTION_TOO_LARGE);
         return false;
     }
     twin->bytes_held += bytes;
     session->bytes_held += bytes;
+    server_count(&session->server->bytes_held, bytes);
     return true;
 }
 
@@ -460,6 +466,7 @@ static struct late *make_late(struct session *session, struct twin *twin, uint32
     late->transaction = twin->transaction;
     late->request = request;
     transaction_retain(twin->transaction);
+    server_count(&session->server->waiting, 1);
     late->next = session->lates;
     if (late->next)
         late->next->previous = late;
