@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -202,7 +203,7 @@ static bool hear(struct peer *peer, struct protocol_reader *reader) {
     enum protocol_frame_state state;
     while ((state = protocol_next_frame(bytes_make(peer->in, peer->in_length), sizeof peer->in, &payload, &total)) == FRAME_PARTIAL) {
         ssize_t got = recv(peer->socket, peer->in + peer->in_length, sizeof peer->in - peer->in_length, 0);
-        assert_true(got >= 0 || peer->in_length == 0);
+        assert_true(got >= 0 || errno == ECONNRESET); /* not: nothing came */
         if (got <= 0)
             return false;
         peer->in_length += (size_t)got;
@@ -278,6 +279,7 @@ static void write_rows(struct peer *peer) {
 static void a_stranger_cannot_announce_much(void **state) {
     (void)state;
     static const uint32_t lengths[] = {0, PROTOCOL_HELLO_BYTES_MAX + 1, 65536, PROTOCOL_FRAME_BYTES_MAX, 0x7fffffff, 0xffffffff};
+    server->limits.hello_us = INT64_MAX; /* it is the length that ends it */
     listen_here();
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         uint8_t header[PROTOCOL_HEADER_BYTES] = {0};
