@@ -17,7 +17,7 @@
  *   3. A write that could not be sent makes every later call fail with the reason until the
  *      transaction begins anew: nothing is committed without it.
  *
- * A transaction that asked for nothing but reads commits here, without asking.
+ * A transaction that asked for nothing but reads, of which none failed, commits here, without asking.
  *
  * Threads: any. Locks: the proxy's and the client's, one after the other; the client's is held
  * between message_begin and message_end only.
@@ -199,6 +199,8 @@ static bool answered(struct remote_request *request, enum protocol_answer type, 
     FDBFuture *future = call->future;
     bool good = true;
     call->answered = true;
+    if (error && request->kind == REQUEST_READ)
+        remote_twin_read_failed(transaction_extra(future->tail.pending.transaction), call->round);
     if (!transaction_proxy_claim(future_completion(future))) {
         good = skip(type, body);
     } else {

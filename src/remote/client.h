@@ -60,7 +60,7 @@ struct remote_twin {
     uint64_t epoch; /* of the connection that knows the twin; 0: none does */
     uint64_t round; /* of the transaction that the twin is in */
     bool used;      /* the twin knows something that a new one would not */
-    bool sent_more; /* something other than reads was sent in this round: a commit has to be sent, too */
+    bool sent_more; /* something other than reads was sent in this round, or a read failed: a commit has to be sent, too */
 };
 
 /* LARGE_ALLOC_FAILED: memory is out, or there are more than a connection may have. */
@@ -108,8 +108,11 @@ void remote_message_end(struct remote_twin *twin);
 /* Tells the owner that the transaction began anew, if there is anything for it to forget. */
 void remote_twin_reset(struct remote_twin *twin, uint64_t round);
 
-/* Whether the twin has been asked for nothing but reads in this round. */
+/* Whether the twin has been asked for nothing but reads in this round, and none is known to have failed. */
 bool remote_twin_is_read_only(struct remote_twin *twin, uint64_t round);
+
+/* A read of this round failed: only the twin knows whether that matters to the commit. */
+void remote_twin_read_failed(struct remote_twin *twin, uint64_t round);
 
 /* Tells the owner that nobody waits for this watch any more. It is answered all the same. */
 void remote_request_cancel(struct remote_twin *twin, struct remote_request *request);

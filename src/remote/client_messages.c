@@ -228,6 +228,13 @@ bool remote_twin_is_read_only(struct remote_twin *twin, uint64_t round) {
     return read_only;
 }
 
+void remote_twin_read_failed(struct remote_twin *twin, uint64_t round) {
+    os_mutex_lock(&twin->client->lock);
+    if (twin->round == round)
+        twin->sent_more = true;
+    os_mutex_unlock(&twin->client->lock);
+}
+
 /* ---- Requests ---- */
 
 static bool register_request(struct remote_client *client, struct remote_request *request) {

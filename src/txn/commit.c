@@ -5,7 +5,7 @@
  *
  *     transaction_commit ── nothing written ──────────────────► answered at once, version -1, versionstamp NO_COMMIT_VERSION
  *            │
- *            ├── too large, read-only by option, ... ─────────► answered at once with the error
+ *            ├── a read failed, too large, read-only, ... ────► answered at once with the error
  *            │
  *            └── database_commit ── complete ──► version, stamp, conflicting ranges; then versionstamps, watches, the commit itself
  *
@@ -382,7 +382,7 @@ void transaction_commit(struct transaction *transaction, struct completion *comp
         return;
     }
     transaction->commit_started = transaction->troubled = true;
-    error = prepare(transaction, &attempt);
+    error = transaction->read_error ? transaction->read_error : prepare(transaction, &attempt);
     pending_add(transaction, completion, COMPLETION_COMMIT);
     if (attempt) {
         attempt->transaction = transaction;

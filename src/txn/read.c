@@ -19,7 +19,8 @@
  *
  *   1. No read is answered at a version that database_check_read_version or get_read_version did
  *      not approve.
- *   2. A failed read adds no conflict and leaves the caller's outputs alone.
+ *   2. A failed read adds no conflict and leaves the caller's outputs alone. The transaction cannot commit
+ *      any more, even if nobody looks at the read's error; arguments that are refused do not count.
  */
 #include "txn/read.h"
 #include "util/memory.h"
@@ -29,6 +30,12 @@ enum { BATCH_BYTES_MAX = 80000, RESOLVE_ROWS_MAX = 1024 };
 static bool sees_own_writes(const struct transaction *transaction, bool snapshot) {
     const struct transaction_options *options = &transaction->options;
     return !options->ryw_disabled && !(snapshot && options->snapshot_ryw <= 0);
+}
+
+static fdb_error_t remember(struct transaction *transaction, fdb_error_t error) {
+    if (error && !transaction->read_error)
+        transaction->read_error = error;
+    return error;
 }
 
 /* --- Get --- */
@@ -126,7 +133,7 @@ fdb_error_t transaction_get(struct transaction *transaction, struct bytes key, b
     if (!error && key.length > KEY_BYTES_MAX && key.length > key_bytes_max(key, true))
         *present = false; /* no key is as long */
     else if (!error)
-        error = read_value(transaction, key, snapshot, arena, value, present);
+        error = remember(transaction, read_value(transaction, key, snapshot, arena, value, present));
     os_mutex_unlock(&transaction->lock);
     finish_all(&ended);
     return error;
@@ -223,8 +230,6 @@ static fdb_error_t get_key(struct transaction *transaction, struct keys *keys,
                            struct key_selector selector, bool snapshot, struct bytes *result) {
     struct selector simple;
     int64_t found;
-    if (bytes_compare(selector.key, key_max_read(transaction)) > 0)
-        return ERROR_KEY_OUTSIDE_LEGAL_RANGE;
     fdb_error_t error = transaction_version(transaction);
     if (!error)
         error = simplify(keys, selector, &simple);
@@ -251,8 +256,10 @@ fdb_error_t transaction_get_key(struct transaction *transaction, struct key_sele
     keys.arena = (struct arena){0};
     os_mutex_lock(&transaction->lock);
     fdb_error_t error = transaction_check(transaction, true, &ended);
+    if (!error && bytes_compare(selector.key, key_max_read(transaction)) > 0)
+        error = ERROR_KEY_OUTSIDE_LEGAL_RANGE;
     if (!error)
-        error = get_key(transaction, &keys, selector, snapshot, &result);
+        error = remember(transaction, get_key(transaction, &keys, selector, snapshot, &result));
     if (!error && !arena_copy(arena, result, key))
         error = ERROR_LARGE_ALLOC_FAILED;
     os_mutex_unlock(&transaction->lock);
@@ -454,7 +461,7 @@ static fdb_error_t get_range(struct range_read *read, const struct range_argumen
         *more = false;
         return 0;
     }
-    return read_range(read, rows, more);
+    return remember(transaction, read_range(read, rows, more));
 }
 
 fdb_error_t transaction_get_range(struct transaction *transaction,

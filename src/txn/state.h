@@ -160,6 +160,7 @@ struct transaction {
     bool has_version;     /* a read version is set or was obtained */
     bool version_checked; /* and can be read at */
     fdb_error_t deferred_error; /* of a call that returns nothing */
+    fdb_error_t read_error;     /* of the first read that failed: the commit fails with it */
     fdb_error_t reset_error;    /* cancelled, timed out, ...: every call fails until a reset */
 
     int64_t read_version;

@@ -278,7 +278,7 @@ void transaction_clear_state(struct transaction *transaction, struct ended *ende
     transaction->commit_started = transaction->used = false;
     transaction->has_version = transaction->version_checked = false;
     transaction->stamp_known = false;
-    transaction->deferred_error = transaction->reset_error = 0;
+    transaction->deferred_error = transaction->read_error = transaction->reset_error = 0;
     transaction->troubled = false;
     transaction->approximate_bytes = 0;
     transaction->options = transaction->base;

@@ -18,12 +18,17 @@ static void estimated_size_of_a_range(void **state) {
     FDBTransaction *tr = begin();
     assert_true(future_int64(estimate(tr, key(""), key("~"))) >= 0);
     assert_true(future_int64(estimate(tr, text(""), LITERAL("\xff"))) >= 0);
-    assert_true(future_int64(estimate(tr, key("a"), key("a"))) >= 0);
+    if (run_is_embedded()) { /* the official client fails an assertion over an empty range: 4100 */
+        assert_int_equal(future_int64(estimate(tr, key("a"), key("a"))), 0);
+    }
     fdb_transaction_destroy(tr);
 }
 
 static void estimated_size_needs_an_ordered_range(void **state) {
     SINCE(630);
+    if (fdb_get_max_api_version() < 700) {
+        SKIP("6.3 by itself ends the process");
+    }
     FDBTransaction *tr = begin();
     assert_fails(estimate(tr, key("b"), key("a")), ERROR_INVERTED_RANGE);
     fdb_transaction_destroy(tr);
@@ -217,6 +222,9 @@ static void busyness_and_protocol_can_be_asked(void **state) {
 
 static void client_status_is_json(void **state) {
     (void)state;
+    if (fdb_get_max_api_version() < 730) {
+        SKIP("the function came with 7.3");
+    }
     FDBFuture *future = fdb_database_get_client_status(test_database);
     assert_int_equal(fdb_future_block_until_ready(future), 0);
     const uint8_t *data = NULL;

@@ -252,6 +252,7 @@ static void exact_mode_needs_a_limit(void **state) {
     assert_fails(get_range(tr, range), ERROR_EXACT_MODE_WITHOUT_LIMITS);
     range.limit = 2;
     assert_rows(read_range(tr, range), "a=a b=b");
+    fdb_transaction_reset(tr); /* a cluster's client ends the batch behind what it remembers */
     range.limit = 0;
     range.target_bytes = 100000;
     assert_rows(read_range(tr, range), "a=a b=b c=c");

@@ -108,6 +108,9 @@ static void reports_stay_until_the_next_conflict(void **state) {
 
 static void database_default_reports_too(void **state) {
     SINCE(630);
+    if (!run_is_since(700)) {
+        SKIP("the option came with 7");
+    }
     FDBDatabase *database = open_again();
     assert_int_equal(fdb_database_set_option(
                          database, FDB_DB_OPTION_TRANSACTION_REPORT_CONFLICTING_KEYS, NULL, 0),

@@ -2,12 +2,14 @@
 /* on_error: what it retries, what it keeps, what it forgets, and the limits on it. */
 #include "support.h"
 
+/* The last three came with 7. */
 static const fdb_error_t retryable[] = {1007, 1009, 1020, 1021, 1037, 1038, 1039,
-                                        1042, 1051, 1078, 1213, 1223, 1235};
+                                        1042, 1051, 1213, 1078, 1223, 1235};
 
 static void every_retryable_error_is_retried(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof retryable / sizeof retryable[0]; i++) {
+    size_t count = sizeof retryable / sizeof retryable[0] - (run_is_since(700) ? 0 : 3);
+    for (size_t i = 0; i < count; i++) {
         if (retryable[i] == 1039) {
             continue; /* the multi-version layer's own, see errors.c */
         }

@@ -42,7 +42,7 @@ static void check_mode(FDBStreamingMode mode, int iteration, int limit_bytes) {
     range.iteration = iteration;
     for (int reverse = 0; reverse < 2; reverse++) {
         range.reverse = reverse;
-        check_batch(read_range(tr, range), limit_bytes);
+        check_batch(read_batch(tr, range), limit_bytes);
     }
     fdb_transaction_destroy(tr);
 }
@@ -81,7 +81,7 @@ static void iterator_stops_growing(void **state) {
     const int iterations[3] = {10, 11, 1000000};
     for (int i = 0; i < 3; i++) {
         range.iteration = iterations[i];
-        struct rows rows = read_range(tr, range);
+        struct rows rows = read_batch(tr, range);
         counts[i] = rows.count;
         assert_true(rows.more);
         assert_true(rows.count * (VALUE_BYTES + 60 + ROW_OVERHEAD_BYTES_MAX) >= 80000);
@@ -100,9 +100,11 @@ static void target_bytes_bound_a_batch(void **state) {
     for (int i = 0; i < 5; i++) {
         range.target_bytes = limits[i];
         range.mode = FDB_STREAMING_MODE_WANT_ALL;
-        check_batch(read_range(tr, range), limits[i]);
+        check_batch(read_batch(tr, range), limits[i]);
+        fdb_transaction_reset(tr); /* a cluster's client ends a batch behind what it remembers */
         range.mode = FDB_STREAMING_MODE_EXACT;
-        check_batch(read_range(tr, range), limits[i]);
+        check_batch(read_batch(tr, range), limits[i]);
+        fdb_transaction_reset(tr);
         range.reverse = !range.reverse;
     }
     fdb_transaction_destroy(tr);
@@ -115,10 +117,11 @@ static void the_smaller_of_mode_and_target_counts(void **state) {
     struct range range = all();
     range.mode = FDB_STREAMING_MODE_SMALL;
     range.target_bytes = 50000;
-    check_batch(read_range(tr, range), 256);
+    check_batch(read_batch(tr, range), 256);
+    fdb_transaction_reset(tr);
     range.mode = FDB_STREAMING_MODE_SERIAL;
     range.target_bytes = 900;
-    check_batch(read_range(tr, range), 900);
+    check_batch(read_batch(tr, range), 900);
     fdb_transaction_destroy(tr);
 }
 
@@ -134,7 +137,7 @@ static void a_row_limit_counts_in_every_mode(void **state) {
     range.limit = 7;
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
         range.mode = modes[i];
-        struct rows rows = read_range(tr, range);
+        struct rows rows = read_batch(tr, range);
         assert_int_equal(rows.count, 7);
         assert_true(rows.more);
     }
@@ -148,11 +151,11 @@ static void exact_returns_all_rows_of_its_limit(void **state) {
     struct range range = all();
     range.mode = FDB_STREAMING_MODE_EXACT;
     range.limit = 1100;
-    struct rows rows = read_range(tr, range);
+    struct rows rows = read_batch(tr, range);
     assert_int_equal(rows.count, 1100);
     assert_true(rows.more);
     range.limit = 5000;
-    rows = read_range(tr, range);
+    rows = read_batch(tr, range);
     assert_int_equal(rows.count, ROW_COUNT);
     assert_false(rows.more);
     fdb_transaction_destroy(tr);
@@ -166,9 +169,9 @@ static void pending_rows_count_too(void **state) {
     }
     struct range range = all();
     range.mode = FDB_STREAMING_MODE_MEDIUM;
-    check_batch(read_range(tr, range), 1000);
+    check_batch(read_batch(tr, range), 1000);
     range.reverse = true;
-    check_batch(read_range(tr, range), 1000);
+    check_batch(read_batch(tr, range), 1000);
     fdb_transaction_destroy(tr);
 }
 
@@ -179,7 +182,7 @@ static void a_value_larger_than_the_limit_is_still_returned(void **state) {
     FDBTransaction *tr = begin();
     struct range range = all();
     range.mode = FDB_STREAMING_MODE_SMALL;
-    struct rows rows = read_range(tr, range);
+    struct rows rows = read_batch(tr, range);
     assert_int_equal(rows.count, 1);
     assert_int_equal(rows.row[0].value.size, 90000);
     assert_true(rows.more);

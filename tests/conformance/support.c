@@ -188,6 +188,11 @@ bool run_is_embedded(void) {
     return embedded;
 }
 
+bool run_is_since(int version) {
+    const char *cluster = getenv("KEEL_TEST_CLUSTER");
+    return !(cluster && *cluster) || run_version() >= version;
+}
+
 const char *run_database_path(void) {
     return database_path;
 }
@@ -517,8 +522,28 @@ FDBFuture *get_range(FDBTransaction *tr, struct range range) {
         range.target_bytes, range.mode, range.iteration, range.snapshot, range.reverse);
 }
 
-struct rows read_range(FDBTransaction *tr, struct range range) {
+struct rows read_batch(FDBTransaction *tr, struct range range) {
     return future_rows(get_range(tr, range));
+}
+
+static void append(struct rows *rows, struct rows batch) {
+    struct row *row = scratch((size_t)(rows->count + batch.count) * sizeof *row);
+    memcpy(row, rows->row, (size_t)rows->count * sizeof *row);
+    memcpy(row + rows->count, batch.row, (size_t)batch.count * sizeof *row);
+    *rows = (struct rows){rows->count + batch.count, batch.more, row};
+}
+
+struct rows read_range(FDBTransaction *tr, struct range range) {
+    struct rows rows = read_batch(tr, range);
+    bool everything = range.mode == FDB_STREAMING_MODE_WANT_ALL && !range.target_bytes;
+    while (everything && rows.more && rows.count && (!range.limit || rows.count < range.limit)) {
+        struct range rest = range;
+        struct bytes last = rows.row[rows.count - 1].key;
+        *(range.reverse ? &rest.end : &rest.begin) = range.reverse ? first_at_or_after(last) : first_after(last);
+        rest.limit = range.limit ? range.limit - rows.count : 0;
+        append(&rows, read_batch(tr, rest));
+    }
+    return rows;
 }
 
 fdb_error_t commit_error(FDBTransaction *tr) {

@@ -110,9 +110,22 @@ int run_version(void);
     do {                                                                                          \
         (void)state;                                                                              \
         if (run_version() < (version)) {                                                          \
-            skip();                                                                               \
+            SKIP("came with API version " #version);                                              \
         }                                                                                         \
     } while (0)
+
+/* Leaves the test, saying why. */
+#define SKIP(reason)                                                                              \
+    do {                                                                                          \
+        print_message("skipped: %s\n", reason);                                                   \
+        skip();                                                                                   \
+    } while (0)
+
+/*
+ * Whether what is tested is of that version's release or a later one, whatever version is selected: for what came with a release and not with
+ * a version (options, retryable errors). An embedded database is; a cluster is taken to be no newer than what it is asked for.
+ */
+bool run_is_since(int version);
 
 /* Whether the suite opened its own embedded database. */
 bool run_is_embedded(void);
@@ -238,6 +251,9 @@ struct range span(struct bytes begin, struct bytes end);
 /* All keys of the test. */
 struct range all(void);
 FDBFuture *get_range(FDBTransaction *tr, struct range range);
+/* One call: what it returns may end early, with `more`, also where WANT_ALL was asked for. */
+struct rows read_batch(FDBTransaction *tr, struct range range);
+/* With WANT_ALL and no target_bytes all rows of the range up to its limit, in as many calls as it takes; otherwise one. */
 struct rows read_range(FDBTransaction *tr, struct range range);
 
 /* Commits and expects success; the transaction stays open. */

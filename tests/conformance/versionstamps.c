@@ -117,9 +117,7 @@ static void stamped_value_is_unreadable_before_commit(void **state) {
     assert_fails(get_range(tr, all()), ERROR_ACCESSED_UNREADABLE);
     assert_value(future_value(get(tr, key("b"))), text("old"));
     assert_rows(read_range(tr, span(key("b"), key("c"))), "b=old");
-    commit(tr);
     fdb_transaction_destroy(tr);
-    assert_int_equal(load(key("a")).bytes.size, VERSIONSTAMP_BYTES);
 }
 
 static void range_of_a_stamped_key_is_unreadable(void **state) {
@@ -132,7 +130,7 @@ static void range_of_a_stamped_key_is_unreadable(void **state) {
     assert_fails(get_key(tr, key("k"), false, 2), ERROR_ACCESSED_UNREADABLE);
     assert_absent(future_value(get(tr, key("a"))));
     assert_absent(future_value(get(tr, key("l"))));
-    commit(tr);
+    assert_int_equal(commit_error(tr), ERROR_ACCESSED_UNREADABLE);
     fdb_transaction_destroy(tr);
 }
 
@@ -146,9 +144,46 @@ static void set_does_not_make_it_readable_and_clear_does(void **state) {
     assert_absent(future_value(get(tr, key("a"))));
     put(tr, key("a"), text("plain"));
     assert_value(future_value(get(tr, key("a"))), text("plain"));
+    fdb_transaction_destroy(tr);
+}
+
+/* Nobody looks at the error of a read, and yet nothing is committed that may rest on it; a refused argument does not count. */
+static void a_failed_read_fails_the_commit(void **state) {
+    (void)state;
+    FDBTransaction *tr = begin();
+    for (int read = 0; read < 4; read++) {
+        mutate(tr, FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE, key("a"), with_hole(text(""), text("")));
+        FDBFuture *future = read == 0   ? get(tr, key("a"))
+                            : read == 1 ? get_snapshot(tr, key("a"))
+                            : read == 2 ? get_range(tr, all())
+                                        : get_key(tr, key("a"), false, 1);
+        assert_int_equal(fdb_future_block_until_ready(future), 0);
+        fdb_future_destroy(future);
+        assert_int_equal(commit_error(tr), ERROR_ACCESSED_UNREADABLE);
+        assert_fails(fdb_transaction_on_error(tr, ERROR_ACCESSED_UNREADABLE), ERROR_ACCESSED_UNREADABLE);
+        fdb_transaction_reset(tr);
+    }
+    assert_absent(load(key("a")));
+    put(tr, key("a"), text("x"));
+    assert_fails(get(tr, LITERAL("\xff/x")), ERROR_KEY_OUTSIDE_LEGAL_RANGE);
+    assert_fails(get_key(tr, LITERAL("\xff/x"), false, 1), ERROR_KEY_OUTSIDE_LEGAL_RANGE);
+    assert_fails(get_range(tr, span(text(""), LITERAL("\xff/x"))), ERROR_KEY_OUTSIDE_LEGAL_RANGE);
     commit(tr);
     fdb_transaction_destroy(tr);
-    assert_value(load(key("a")), text("plain"));
+    assert_value(load(key("a")), text("x"));
+}
+
+/* Also where it has nothing to write. */
+static void a_failed_read_fails_the_commit_of_a_reader(void **state) {
+    (void)state;
+    FDBTransaction *tr = begin();
+    fdb_transaction_set_read_version(tr, 1);
+    assert_fails(get(tr, key("a")), ERROR_TRANSACTION_TOO_OLD);
+    assert_int_equal(commit_error(tr), ERROR_TRANSACTION_TOO_OLD);
+    assert_ready(fdb_transaction_on_error(tr, ERROR_TRANSACTION_TOO_OLD));
+    assert_absent(future_value(get(tr, key("a"))));
+    commit(tr);
+    fdb_transaction_destroy(tr);
 }
 
 static void set_after_stamped_value_is_what_commits(void **state) {
@@ -276,6 +311,8 @@ int group_versionstamps(void) {
         TEST(stamped_value_is_unreadable_before_commit),
         TEST(range_of_a_stamped_key_is_unreadable),
         TEST(set_does_not_make_it_readable_and_clear_does),
+        TEST(a_failed_read_fails_the_commit),
+        TEST(a_failed_read_fails_the_commit_of_a_reader),
         TEST(set_after_stamped_value_is_what_commits),
         TEST(bypass_option_reads_the_unfilled_bytes),
         TEST(reads_without_ryw_are_always_possible),
