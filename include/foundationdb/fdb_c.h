@@ -730,7 +730,7 @@ DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_watch(FDBTransaction* tr
 /*
  * Future without a value: ready once the writes are durable, or failed and no write took effect,
  * except for 1021, 1031, 1025 and 1101, where they may have. Errors: 1020 conflict, 1007, 1021,
- * 2101, and errors of earlier calls. Until it is ready other calls fail with 2017.
+ * 2101, and errors of earlier calls, reads that failed included. Until it is ready other calls fail with 2017.
  */
 DLLEXPORT WARN_UNUSED_RESULT FDBFuture* fdb_transaction_commit(FDBTransaction* tr);
 

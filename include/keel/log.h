@@ -18,7 +18,7 @@
  * the last position it saw misses nothing and sees nothing twice.
  *
  * Entries of the transaction that appends them cannot be read in it: a read of the log after an
- * append fails with accessed_unreadable (1036).
+ * append fails with accessed_unreadable (1036), and the commit with it.
  *
  * All functions but keel_log_wait work inside the caller's transaction, commit nothing, and may be
  * called again after any error. Errors besides those of the reads: STORED_FORMAT if a key in the

@@ -308,8 +308,8 @@ static int check_below(FDBTransaction *tr, struct node *node, keel_bytes *path, 
 static int count_marks(FDBTransaction *tr) {
     FDBFuture *future =
         fdb_transaction_get_range(tr, FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"", 0),
-                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"\xff", 1), 0,
-                                  0, FDB_STREAMING_MODE_WANT_ALL, 1, 0, 0);
+                                  FDB_KEYSEL_FIRST_GREATER_OR_EQUAL((const uint8_t *)"\xff", 1), 1000000,
+                                  0, FDB_STREAMING_MODE_EXACT, 1, 0, 0);
     const FDBKeyValue *pairs;
     int count, marks = 0;
     fdb_bool_t more;

@@ -108,6 +108,10 @@ static void test_one_transaction(void **state) {
     ok(keel_log_append_many(tr, &log, 1000, entries, 4));
     ok(keel_log_append(tr, &log, 1004, text("4")));
     assert_int_equal(keel_log_scan(tr, &log, NULL, 0, note, &seen), 1036);
+    assert_int_equal(commit(tr), 1036); /* a failed read fails the commit */
+    tr = begin();
+    ok(keel_log_append_many(tr, &log, 1000, entries, 4));
+    ok(keel_log_append(tr, &log, 1004, text("4")));
     FDBFuture *stamp = fdb_transaction_get_versionstamp(tr);
     ok(commit(tr));
     ok(keel_wait(stamp));

@@ -286,6 +286,7 @@ static void test_few(void **state) {
 
 /* ---- How much a query reads ---- */
 
+/* From the status of an embedded database; a cluster does not say: the test is skipped. */
 static long rows_read(void) {
     static const char KEY[] = "\xff\xff/status/json";
     FDBTransaction *tr = testing_begin();
@@ -297,11 +298,14 @@ static long rows_read(void) {
     ok(fdb_future_get_value(future, &present, &value, &length));
     char *text = strndup((const char *)value, (size_t)length);
     const char *found = strstr(text, "\"rows_read\":");
-    assert_non_null(found);
-    long rows = strtol(found + strlen("\"rows_read\":"), NULL, 10);
+    long rows = found ? strtol(found + strlen("\"rows_read\":"), NULL, 10) : 0;
     free(text);
     fdb_future_destroy(future);
     fdb_transaction_destroy(tr);
+    if (!found) {
+        print_message("skipped: the status does not count the rows that were read\n");
+        skip();
+    }
     return rows;
 }
 
