@@ -506,7 +506,7 @@ static void execute_commit(struct session *session, struct call *call) {
     fdb_future_destroy(future);
     fdb_future_destroy(stamp);
     call->ended = now();
-    renew(session, call->error);
+    renew(session, call->error == 1036 ? 0 : call->error); /* which is not retried */
 }
 
 /* Calls that only note something in the transaction. */
@@ -575,7 +575,7 @@ void tally_add(struct tally *tally, const struct call *call) {
     tally->rows += (uint64_t)call->rows.count;
     tally->commits += committed;
     tally->conflicts += call->kind == CALL_COMMIT && call->error == 1020;
-    tally->unreadable += call->error == 1036;
+    tally->unreadable += call->kind != CALL_COMMIT && call->error == 1036;
     tally->shared_batches += committed && (call->stamp[8] || call->stamp[9]);
 }
 

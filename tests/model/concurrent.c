@@ -222,7 +222,7 @@ static const char *build_history(struct judge *judge) {
 static const char *check_outcome(const struct judge *judge, const struct record *record) {
     const struct call *commit = last_call(record);
     const struct txn *txn = &record->txn;
-    if (commit->kind != CALL_COMMIT || commit->error == 1007 || txn_is_read_only(txn))
+    if (commit->kind != CALL_COMMIT || commit->error == 1007 || txn->read_error || txn_is_read_only(txn))
         return NULL;
     int order = commit->stamp[8] << 8 | commit->stamp[9];
     struct conflict_search search = {txn->version, commit->committed_version, order, UINT64_MAX,

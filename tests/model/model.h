@@ -133,6 +133,7 @@ struct txn {
     int mutation_count, mutation_capacity;
     struct ranges reads, writes;
     struct ranges unreadable; /* `required`: surely so */
+    fdb_error_t read_error;   /* a read failed: so will the commit, with the same error */
 };
 
 /* One version of the database. */

@@ -866,6 +866,8 @@ static const char *check_get_range(struct history *history, struct txn *txn,
 }
 
 static const char *check_commit_form(const struct txn *txn, const struct call *call) {
+    if (txn->read_error)
+        return call->error == txn->read_error ? NULL : wrong("error %d, not %d as its read", call->error, txn->read_error);
     if (call->error)
         return call->error == 1020 && !txn_is_read_only(txn) ? NULL : wrong("error %d",
                                                                             call->error);
@@ -891,6 +893,8 @@ const char *txn_check(struct history *history, struct txn *txn, const struct cal
         txn->has_version = true;
         txn->version = call->read_version;
     }
+    if (reads && call->kind != CALL_READ_VERSION && call->error && !txn->read_error)
+        txn->read_error = call->error;
     switch (call->kind) {
     case CALL_GET: return check_get(history, txn, call);
     case CALL_GET_KEY: return check_get_key(history, txn, call);

@@ -168,7 +168,7 @@ static void choose(struct run *run, struct session *session, struct call *call) 
 
 static const char *check_commit(struct run *run, struct txn *txn, const struct call *call) {
     const char *finding = txn_check(&run->history, txn, call);
-    if (finding || txn_is_read_only(txn))
+    if (finding || txn->read_error || txn_is_read_only(txn))
         return finding;
     struct conflict_search search = {txn->has_version ? txn->version : INT64_MAX, INT64_MAX, 0,
                                      UINT64_MAX, call->error == 0};
@@ -397,6 +397,7 @@ static void place_open(struct place *place, const char *path, int64_t slow_ms) {
     place->on_disk = path[0] != ':';
     place->slow_ms = slow_ms;
     place->database = open_database(path);
+    (void)database_clear(place->database); /* opened now, with the lifetime of now */
 }
 
 static void places_open(struct places *places) {
