@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The base: everything the database held at one version, the base version, that lies at or below the horizon. On disk it is LMDB
+ * The base: everything the database held at one version, the base version, that lies at or below the horizon; while a large generation of the
+ * window is on its way into it, also a part of that. On disk it is LMDB
  * (base_lmdb.c), for :memory: an ordered map in memory (base_memory.c). One writer, the checkpoint; any number of readers, each
  * with a snapshot of its own.
  */
@@ -39,6 +40,7 @@ struct base_methods {
     fdb_error_t (*write_clear_range)(struct base *base, struct bytes begin, struct bytes end);
     fdb_error_t (*write_commit)(struct base *base, int64_t version);
     void (*write_abort)(struct base *base);
+    uint64_t (*write_pages)(struct base *base);
 
     fdb_error_t (*check)(struct base *base);
 };
@@ -134,6 +136,9 @@ static inline fdb_error_t base_write_clear_range(struct base *base, struct bytes
 }
 static inline fdb_error_t base_write_commit(struct base *base, int64_t version) { return base->methods->write_commit(base, version); }
 static inline void base_write_abort(struct base *base) { base->methods->write_abort(base); }
+
+/* About how many pages the sets of the write transaction have changed so far; 0 where its size is of no concern. */
+static inline uint64_t base_write_pages(struct base *base) { return base->methods->write_pages(base); }
 
 /* Reads everything and tests every invariant of the representation: DATABASE_DAMAGED where one is broken. Any thread, beside readers and the writer. */
 static inline fdb_error_t base_check(struct base *base) { return base->methods->check(base); }

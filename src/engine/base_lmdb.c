@@ -336,6 +336,7 @@ static const struct base_methods lmdb_methods = {
     .write_clear_range = base_lmdb_write_clear_range,
     .write_commit = base_lmdb_write_commit,
     .write_abort = base_lmdb_write_abort,
+    .write_pages = base_lmdb_write_pages,
     .check = lmdb_check,
 };
 

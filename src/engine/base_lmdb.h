@@ -69,6 +69,8 @@ struct lmdb_base {
     MDB_txn *writing; /* the write transaction, or NULL; the rest belongs to it */
     MDB_cursor *at;   /* where it last wrote */
     uint64_t subtree_next; /* the first number never used */
+    uintptr_t page;        /* the page of the value last written, by its number in memory */
+    uint64_t pages;        /* how often that was another page than before */
     uint8_t *scratch;      /* for an entry with a header; made when first needed */
     _Atomic uint64_t *verified; /* VERIFIED_PAGES marks: see page_enter */
     _Atomic uint64_t damage_lines[DAMAGE_LINES_MAX]; /* checksums of the keys that the log names as damaged; 0: free */
@@ -148,6 +150,7 @@ fdb_error_t base_lmdb_write_clear(struct base *base, struct bytes key);
 fdb_error_t base_lmdb_write_clear_range(struct base *base, struct bytes begin, struct bytes end);
 fdb_error_t base_lmdb_write_commit(struct base *base, int64_t version);
 void base_lmdb_write_abort(struct base *base);
+uint64_t base_lmdb_write_pages(struct base *base);
 
 /* ---- Small parts ---- */
 

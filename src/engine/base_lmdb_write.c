@@ -46,6 +46,7 @@ fdb_error_t base_lmdb_write_begin(struct base *base) {
         b->writing = NULL;
         return base_lmdb_error(result);
     }
+    b->page = b->pages = 0;
     const uint8_t *record;
     result = base_lmdb_record_read(b->writing, b->tree, &record);
     if (!result) {
@@ -129,7 +130,14 @@ static fdb_error_t value_write(struct lmdb_base *b, MDB_val key, struct bytes va
     if (value.length)
         memcpy(data.mv_data, value.data, value.length);
     coding_put_u32((uint8_t *)data.mv_data + value.length, sum);
+    uintptr_t page = (uintptr_t)data.mv_data / b->page_bytes;
+    b->pages += page != b->page;
+    b->page = page;
     return ERROR_SUCCESS;
+}
+
+uint64_t base_lmdb_write_pages(struct base *base) {
+    return base_of(base)->pages;
 }
 
 static fdb_error_t set_long(struct lmdb_base *b, struct bytes rest, struct bytes value) {

@@ -458,6 +458,11 @@ static void memory_write_abort(struct base *base) {
     b->writing = NULL;
 }
 
+static uint64_t memory_write_pages(struct base *base) {
+    (void)base;
+    return 0;
+}
+
 static fdb_error_t memory_write_commit(struct base *base, int64_t version) {
     struct memory_base *b = base_of(base);
     struct tree *current = atomic_load_explicit(&b->published, memory_order_relaxed);
@@ -820,6 +825,7 @@ static const struct base_methods memory_methods = {
     .write_clear_range = memory_write_clear_range,
     .write_commit = memory_write_commit,
     .write_abort = memory_write_abort,
+    .write_pages = memory_write_pages,
     .check = memory_check,
 };
 

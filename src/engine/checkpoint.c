@@ -4,7 +4,9 @@
  *
  *     newest generation ──rotate──► closed generations ──below the horizon──► base transaction ──► dropped, log released
  *
- *   1. Only whole generations move, oldest first, each in one base transaction that also stores its last version.
+ *   1. Only whole generations move, oldest first. The base transaction that brings the end of one stores its last version; transactions before
+ *      it, where it is large, store the version that the base had: it then holds a part of the generation, which the window and the log still
+ *      have as a whole. (LMDB keeps the pages of a transaction in a sorted list, and putting one into a long list takes long.)
  *   2. A generation is dropped from the window only after the base has it durably: a reader finds every change in one or both.
  *   3. The log is released up to the base version only after that, so recovery never misses a change.
  *   4. The base never holds a version above the horizon of the moment, so it is never ahead of a readable version.
@@ -35,23 +37,30 @@ void checkpoint_rotate_if_due(struct engine *engine) {
         atomic_store_explicit(&engine->newest_generation_us, os_clock_coarse_us(), memory_order_relaxed);
 }
 
-static fdb_error_t visit_set(void *base, struct bytes key, struct bytes value) {
-    return base_write_set(base, key, value);
+static fdb_error_t visit_set(void *context, struct bytes key, struct bytes value) {
+    struct engine *engine = context;
+    fdb_error_t error = base_write_set(engine->base, key, value);
+    if (!error && base_write_pages(engine->base) >= engine->options.base_pages_max) {
+        error = base_write_commit(engine->base, base_version(engine->base));
+        if (!error)
+            error = base_write_begin(engine->base);
+    }
+    return error;
 }
 
-static fdb_error_t visit_clear(void *base, struct bytes key) {
-    return base_write_clear(base, key);
+static fdb_error_t visit_clear(void *engine, struct bytes key) {
+    return base_write_clear(((struct engine *)engine)->base, key);
 }
 
-static fdb_error_t visit_clear_range(void *base, struct bytes begin, struct bytes end) {
-    return base_write_clear_range(base, begin, end);
+static fdb_error_t visit_clear_range(void *engine, struct bytes begin, struct bytes end) {
+    return base_write_clear_range(((struct engine *)engine)->base, begin, end);
 }
 
 static fdb_error_t write_generation(struct engine *engine, struct generation *generation) {
     fdb_error_t error = base_write_begin(engine->base);
     if (error)
         return error;
-    struct generation_visitor visitor = {visit_set, visit_clear, visit_clear_range, engine->base};
+    struct generation_visitor visitor = {visit_set, visit_clear, visit_clear_range, engine};
     error = generation_visit(generation, &visitor);
     if (error) {
         base_write_abort(engine->base);

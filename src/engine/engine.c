@@ -85,6 +85,7 @@ fdb_error_t engine_default_options(struct engine_options *options, char **messag
         .lifetime_us = (int64_t)lifetime_ms * 1000,
         .generation_us = (int64_t)lifetime_ms * 1000 / 4,
         .generation_bytes = window / 8,
+        .base_pages_max = window / 65536,
         .durable = durable,
     };
     return ERROR_SUCCESS;

@@ -15,6 +15,7 @@ struct engine_options {
     int64_t lifetime_us;         /* KEEL_LIFETIME_MS: how long a version can be read and committed against */
     int64_t generation_us;       /* how long a generation of the window is written to */
     uint64_t generation_bytes;   /* or until it holds this much */
+    uint64_t base_pages_max;     /* after so many pages the checkpoint ends a transaction of the base and goes on in another */
     bool durable;                /* KEEL_DURABILITY=none: a commit does not wait for the disk */
 };
 
