@@ -269,7 +269,7 @@ test: $(TEST_PROGRAMS) $(LIB) $(KEEL_LIB) ## every test; the last line counts th
 	@TMPDIR=$(SCRATCH) tests/run.sh $(BUILD)/test-logs $(TESTS)
 
 .PHONY: test-clients
-test-clients: $(LIB) $(KEEL_LIB) $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
+test-clients: $(LIB) $(KEEL_LIB) $(KEEL) $(BUILD)/bin/keel-stacktester ## real clients from the package registries on our library
 	@tests/clients/run.sh $(abspath $(BUILD))/lib
 
 # The conformance suite, the tests of layers and recipes, and the stack tester against any libfdb_c.so and cluster:

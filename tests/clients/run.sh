@@ -7,6 +7,7 @@
 #   tests/clients/run.sh LIBDIR                 all of them
 #   tests/clients/run.sh LIBDIR python go ...   only these
 #   tests/clients/run.sh LIBDIR stack           only the stack machine, which is one of Python's
+#   tests/clients/run.sh LIBDIR joined          only the runs on a database that another process owns
 #
 # What is installed lies under build/clients (KEEL_CLIENTS names another place), so a second run
 # downloads and compiles nothing. A missing toolchain is installed with apt where that is possible;
@@ -18,6 +19,10 @@
 # prints `ok - ` and `not ok - ` lines and ends with `finished`; one that ends without it, by a
 # crash or the time limit, has failed once more.
 #
+# Python's, npm's and Go's are then run on databases that another process owns, `keel serve` of
+# LIBDIR/../bin: once given the path of one and once the cluster file of another, over TCP; what was
+# left is read again by the other way. README.md's lines for Python are run as they stand.
+#
 # The layers of libkeel, in LIBDIR too, are run against those of the Python binding: each writes what
 # the other checks, and both run the same programs of the binding tester's stack machine
 # (tests/stacktester).
@@ -26,11 +31,11 @@
 
 set -u
 
-usage="usage: $0 LIBDIR [python|node|go|java|rust|stack]..."
+usage="usage: $0 LIBDIR [python|node|go|java|rust|stack|joined]..."
 LIBDIR=$(cd "${1:?$usage}" 2>/dev/null && pwd) || { echo "$0: no directory $1" >&2; exit 2; }
 shift
 CLIENTS=("$@")
-[ ${#CLIENTS[@]} -gt 0 ] || CLIENTS=(python node go java rust)
+[ ${#CLIENTS[@]} -gt 0 ] || CLIENTS=(python node go java rust joined)
 HERE=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$HERE/../.." && pwd)
 CACHE=${KEEL_CLIENTS:-$ROOT/build/clients}
@@ -43,6 +48,8 @@ LOGS=$CACHE/logs
 PYTHON_RUNS=(7.4.8:740 7.4.8:510 7.3.79:730 7.1.67:710 6.3.25:630 6.0.18:600)
 PYTHON_SCHEDULING=7.4.8
 PYTHON_STACKTESTER=7.4.8
+PYTHON_JOINED=7.4.8 PYTHON_JOINED_API=740
+PYTHON_README=7.3.79 # whose newest API version it names
 PYTHON_LAYERS_RUNS=(7.4.8:740 6.3.25:630)
 PYTHON_SETUPTOOLS=75.6.0
 JAVA_RUNS=(7.4.1:740 7.1.37:710)
@@ -147,6 +154,68 @@ client() {
     run "$name, by default again" "$directory/default" "$@" - --again
 }
 
+# --- databases that another process owns ---
+
+KEEL=$LIBDIR/../bin/keel
+OWNERS=()
+
+# own NAME DIRECTORY: a process that serves a new database there, on the socket and over TCP; its cluster file is DIRECTORY.cluster.
+own() {
+    local log=$2.log
+    mkdir -p "$(dirname "$2")"
+    "$KEEL" serve "$2" --listen 127.0.0.1:0 >"$log" 2>&1 &
+    OWNERS+=($!)
+    for _ in $(seq 200); do
+        grep -q '^ready: ' "$log" && return 0
+        kill -0 $! 2>/dev/null || break
+        sleep 0.05
+    done
+    sed 's/^/    /' "$log"
+    fail "$1: keel serve does not get ready"
+    return 1
+}
+
+# They must have been there all the time: who had found nobody would have opened the files itself.
+end_owners() {
+    local name=$1 owner
+    for owner in "${OWNERS[@]}"; do
+        if ! kill "$owner" 2>/dev/null; then
+            fail "$name: the owner ended too soon"
+        elif wait "$owner"; then
+            pass "$name: the owner served to the end"
+        else
+            fail "$name: the owner ended with status $?"
+        fi
+    done
+    OWNERS=()
+}
+trap 'for owner in "${OWNERS[@]}"; do kill "$owner" 2>/dev/null; done' EXIT
+
+# joined NAME COMMAND...: everything by path, everything over TCP, and what each left by the other way.
+joined() {
+    local name=$1 directory=$RUNS/joined-${1//[^A-Za-z0-9.]/-}
+    shift
+    rm -rf "$directory"
+    if own "$name, joined" "$directory/one" && own "$name, joined" "$directory/two"; then
+        run "$name, joined by path" "$directory" "$@" "$directory/one"
+        run "$name, joined over TCP" "$directory" "$@" "$directory/two.cluster"
+        run "$name, joined by path again" "$directory" "$@" "$directory/two" --again
+        run "$name, joined over TCP again" "$directory" "$@" "$directory/one.cluster" --again
+    fi
+    end_owners "$name, joined"
+}
+
+joined_client() {
+    if [ ! -x "$KEEL" ]; then
+        fail "joined: no $KEEL"
+        return
+    fi
+    python_install && joined "python $PYTHON_JOINED" env PYTHONPATH="$CACHE/python/$PYTHON_JOINED" \
+        PYTHONDONTWRITEBYTECODE=1 "$CACHE/python/venv/bin/python" "$HERE/python/client.py" "$PYTHON_JOINED_API"
+    node_install && joined "node" env NODE_PATH="$CACHE/node/node_modules" node "$HERE/node/client.js"
+    go_install && joined "go" "$CACHE/go/client"
+}
+
 # --- Python ---
 
 python_install() {
@@ -160,7 +229,7 @@ python_install() {
         install python python3 -m venv "$venv" || return 1
         install python "$venv/bin/pip" install -q "setuptools==$PYTHON_SETUPTOOLS" || return 1
     fi
-    for version in $(printf '%s\n' "$PYTHON_SCHEDULING" "$PYTHON_STACKTESTER" \
+    for version in $(printf '%s\n' "$PYTHON_SCHEDULING" "$PYTHON_STACKTESTER" "$PYTHON_JOINED" "$PYTHON_README" \
         "${PYTHON_RUNS[@]%:*}" | sort -u); do
         [ -e "$CACHE/python/$version/.installed" ] && continue
         rm -rf "${CACHE:?}/python/$version"
@@ -184,10 +253,28 @@ python_client() {
     run "python $PYTHON_SCHEDULING" "$RUNS/scheduling" \
         env PYTHONPATH="$CACHE/python/$PYTHON_SCHEDULING" PYTHONDONTWRITEBYTECODE=1 \
         "$python" "$HERE/python/scheduling_test.py"
+    python_readme
     python_layers
     python_directories
     python_stacktester
     python_recipes
+}
+
+# The lines of README.md for Python: the shell command there, with the library and the binding of this run.
+python_readme() {
+    local directory=$RUNS/readme name="README's Python" said
+    rm -rf "$directory"
+    mkdir -p "$directory/bin" "$directory/build"
+    ln -s "$LIBDIR" "$directory/build/lib"
+    ln -s "$CACHE/python/venv/bin/python" "$directory/bin/python3"
+    sed -n '/^    LD_LIBRARY_PATH=/,/^$/s/^    //p' "$ROOT/README.md" >"$directory/lines.sh"
+    said=$(cd "$directory" && PATH="$directory/bin:$PATH" PYTHONPATH="$CACHE/python/$PYTHON_README" PYTHONDONTWRITEBYTECODE=1 \
+        timeout 60 bash -e lines.sh 2>&1)
+    if [ "$said" = "b'world'" ] && [ -d "$directory/my.db" ]; then
+        pass "$name: it says $said"
+    else
+        fail "$name: it says $(echo $said | cut -c1-300)"
+    fi
 }
 
 # Each side writes a database, which the other checks and extends, and which the first checks then.
@@ -311,13 +398,17 @@ go_shipped_tests() {
     return "${PIPESTATUS[0]}"
 }
 
-go_client() {
-    need go go golang-go || return
+go_install() {
+    need go go golang-go || return 1
     mkdir -p "$CACHE/go"
     export -f go_build go_shipped_tests
     install go env HERE="$HERE" CACHE="$CACHE" GOPATH="$CACHE/go/path" GOCACHE="$CACHE/go/cache" \
         GOFLAGS="-mod=readonly -modcacherw -buildvcs=false" GOTOOLCHAIN=local CGO_ENABLED=1 \
-        CGO_CFLAGS="-I$ROOT/include" CGO_LDFLAGS="-L$LIBDIR" bash -c go_build || return
+        CGO_CFLAGS="-I$ROOT/include" CGO_LDFLAGS="-L$LIBDIR" bash -c go_build
+}
+
+go_client() {
+    go_install || return
     client "go" "$CACHE/go/client"
     rm -rf "$RUNS/go-shipped"
     run "go, shipped tests" "$RUNS/go-shipped" env CACHE="$CACHE" bash -c go_shipped_tests
@@ -390,7 +481,7 @@ rm -rf "$RUNS" "$LOGS"
 mkdir -p "$RUNS" "$LOGS"
 for name in "${CLIENTS[@]}"; do
     case $name in
-    python | node | go | java | rust | stack) say "$name" && "${name}_client" ;;
+    python | node | go | java | rust | stack | joined) say "$name" && "${name}_client" ;;
     *) fail "no such client: $name" ;;
     esac
 done
