@@ -51,7 +51,8 @@ struct network_option {
 static os_mutex lock = PTHREAD_MUTEX_INITIALIZER;
 static int stage;
 static bool stopped, forked;
-static bool joinable;
+static bool joinable, joining; /* the thread has not been waited for; somebody does */
+static os_condition ended = PTHREAD_COND_INITIALIZER; /* joinable fell */
 static os_thread thread;
 static struct network_option *first_option;
 static fdb_error_t logged; /* the last failure that was */
@@ -59,8 +60,9 @@ static fdb_error_t logged; /* the last failure that was */
 /* In a child there is no thread; a library that was up is in no state to be used. */
 static void begin_anew(void) {
     os_mutex_init(&lock);
+    os_condition_init(&ended);
     forked = forked || stage > LOADED;
-    stopped = joinable = false;
+    stopped = joinable = joining = false;
     if (forked)
         stage = NOTHING;
 }
@@ -197,10 +199,16 @@ void cluster_network_stop(void) {
 
 void cluster_network_join(void) {
     os_mutex_lock(&lock);
-    bool join = joinable && stopped && !os_thread_is_self(thread);
-    if (join)
-        joinable = false;
-    os_mutex_unlock(&lock);
-    if (join)
+    bool wait = joinable && stopped && !os_thread_is_self(thread);
+    if (wait && !joining) {
+        joining = true;
+        os_mutex_unlock(&lock);
         os_thread_join(thread);
+        os_mutex_lock(&lock);
+        joinable = joining = false;
+        os_condition_broadcast(&ended);
+    }
+    while (wait && joinable) /* another joins it: nobody comes back before it has ended */
+        os_condition_wait(&ended, &lock);
+    os_mutex_unlock(&lock);
 }

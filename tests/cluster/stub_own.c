@@ -23,7 +23,7 @@
 
 static char options[4096];
 static int selected_runtime, selected_header;
-static _Atomic int runs, ended;
+static _Atomic int runs, ended, held, waits;
 
 DLLEXPORT const char *stub_options(void) {
     return options;
@@ -38,6 +38,12 @@ DLLEXPORT int stub_selected(int *header) {
 DLLEXPORT int stub_runs(int *ended_count) {
     *ended_count = ended;
     return runs;
+}
+
+/* While it is held, its network does not end when it is stopped; returns whether it waits for that. */
+DLLEXPORT int stub_hold(int hold) {
+    held = hold;
+    return waits;
 }
 
 /* As the official one, which has no version before it knows which API is wanted, and crashes. */
@@ -84,6 +90,8 @@ fdb_error_t fdb_run_network(void) {
     COUNT(run_network);
     runs++;
     fdb_error_t error = TARGET(run_network)();
+    for (; held; usleep(1000))
+        waits = 1;
     usleep(100000); /* so that who does not wait for its end is found out */
     ended++;
     return error;

@@ -481,11 +481,13 @@ static void scenario_life(void) {
 
 /* ---- The network ---- */
 
-static int hook_saw_ended;
+static _Atomic int hook_saw_ended;
 
 static void hook(void *unused) {
+    int ended;
     (void)unused;
-    (void)runs_of_stub(&hook_saw_ended);
+    (void)runs_of_stub(&ended);
+    hook_saw_ended = ended;
 }
 
 static void scenario_stop(void) {
@@ -516,6 +518,39 @@ static void scenario_stop_without_run(void) {
     CHECK_EQUAL(write_text(database, "a", "nobody runs it"), 0);
     fdb_database_destroy(database);
     CHECK_EQUAL(fdb_stop_network(), 0);
+    CHECK_EQUAL(runs_of_stub(&ended), 1);
+    CHECK_EQUAL(ended, 1);
+}
+
+static void *stop_network(void *unused) {
+    CHECK_EQUAL(fdb_stop_network(), 0);
+    return unused;
+}
+
+/* The run comes when a stop is already waiting for the library's thread: it waits as well, before its hooks. */
+static void scenario_stop_before_run(void) {
+    pthread_t stopper;
+    int ended;
+    CHECK_EQUAL(fdb_select_api_version(740), 0);
+    CHECK_EQUAL(fdb_setup_network(), 0);
+    FDBDatabase *database = open_database(cluster_file());
+    CHECK_EQUAL(first_error(database), 0);
+    fdb_database_destroy(database);
+    hook_saw_ended = -1;
+    CHECK_EQUAL(fdb_add_network_thread_completion_hook(hook, NULL), 0);
+    int (*hold)(int) = (int (*)(int))stub_function("libfdb_stub.so", "stub_hold");
+    hold(1);
+    CHECK_EQUAL(pthread_create(&stopper, NULL, stop_network, NULL), 0);
+    while (!hold(1))
+        usleep(1000);
+    usleep(50000); /* from telling it to stop to waiting for it */
+    CHECK_EQUAL(pthread_create(&network_thread, NULL, run_network, NULL), 0);
+    usleep(50000);
+    CHECK_EQUAL(hook_saw_ended, -1); /* not called */
+    hold(0);
+    pthread_join(network_thread, NULL);
+    CHECK_EQUAL(hook_saw_ended, 1);
+    pthread_join(stopper, NULL);
     CHECK_EQUAL(runs_of_stub(&ended), 1);
     CHECK_EQUAL(ended, 1);
 }
@@ -685,6 +720,7 @@ static const struct scenario {
     {"life", scenario_life, "libfdb_stub.so", NULL},
     {"stop", scenario_stop, "libfdb_stub.so", NULL},
     {"stop without run", scenario_stop_without_run, "libfdb_stub.so", NULL},
+    {"stop before run", scenario_stop_before_run, "libfdb_stub.so", NULL},
     {"stop in a callback", scenario_stop_in_callback, "libfdb_stub.so", NULL},
     {"options", scenario_options, "libfdb_stub.so", NULL},
     {"option refused", scenario_option_refused, "libfdb_stub.so", NULL},
