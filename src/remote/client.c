@@ -375,18 +375,17 @@ static void install(struct remote_client *client, struct os_socket socket) {
 static bool greet(struct remote_client *client, struct os_socket socket) {
     uint32_t user;
     int process;
-    enum welcome welcome = WELCOME_NO;
+    enum welcome welcome;
     fdb_error_t refusal = 0;
     client->input_length = 0;
     if (os_socket_peer(&socket, &user, &process) == 0)
         set_owner(client, process);
     (void)os_socket_limit_wait(&socket, RECEIVE_WAIT_US);
-    if (say_hello(client, &socket))
-        welcome = WELCOME_NOT_YET;
-    while (welcome == WELCOME_NOT_YET && !remote_client_is_closing(client)) {
+    bool said = say_hello(client, &socket); /* if not, it may have been refused before */
+    do {
         welcome = await_welcome(client, &socket, &refusal);
         check_patience(client);
-    }
+    } while (said && welcome == WELCOME_NOT_YET && !remote_client_is_closing(client));
     if (welcome == WELCOME_YES) {
         install(client, socket);
         return true;

@@ -338,6 +338,7 @@ static void accept_all(struct remote_server *server, struct listener *listener) 
             return;
         if (!may_enter(listener, &socket, &process)) {
             log_line("a connection of process %d was refused: it is another user's", process);
+            server_send_refusal(&socket, ERROR_DATABASE_IN_USE, "it is another user's");
             os_socket_close(&socket);
         } else if (atomic_load(&server->connections) >= server->limits.connections) {
             log_line("a connection was refused: there are %llu already", (unsigned long long)server->limits.connections);

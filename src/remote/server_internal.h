@@ -132,6 +132,9 @@ void session_run_frame(struct session *session);
 /* server_session.c: lets go of everything it holds on the database. */
 void session_release(struct session *session);
 
+/* server_session.c: tells a stranger why it is not let in. */
+void server_send_refusal(struct os_socket *socket, fdb_error_t error, const char *why);
+
 /* server_session.c: writes the answer of a late request. */
 void session_answer_late(struct session *session, const struct late *late);
 

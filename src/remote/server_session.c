@@ -105,15 +105,21 @@ void session_answer_late(struct session *session, const struct late *late) {
 
 /* ---- The greeting ---- */
 
-static void refuse(struct session *session, fdb_error_t error, const char *why) {
+void server_send_refusal(struct os_socket *socket, fdb_error_t error, const char *why) {
     struct bytes text = bytes_make(why, strlen(why));
-    uint8_t *to = protocol_reserve(&session->output, 9 + text.length);
-    if (to)
-        protocol_bytes(protocol_u32(protocol_u8(to, ANSWER_REFUSED), (uint32_t)error), text);
-    protocol_close_frame(&session->output);
+    struct protocol_buffer refusal = {0};
+    uint8_t *to = protocol_reserve(&refusal, 9 + text.length);
+    if (!to)
+        return;
+    protocol_bytes(protocol_u32(protocol_u8(to, ANSWER_REFUSED), (uint32_t)error), text);
+    protocol_close_frame(&refusal);
     size_t sent;
-    if (!session->output.failed)
-        (void)os_socket_send(&session->socket, session->output.data, session->output.length, &sent);
+    (void)os_socket_send(socket, refusal.data, refusal.length, &sent);
+    protocol_free(&refusal);
+}
+
+static void refuse(struct session *session, fdb_error_t error, const char *why) {
+    server_send_refusal(&session->socket, error, why);
     session_violation(session, why);
 }
 

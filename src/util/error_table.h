@@ -369,7 +369,7 @@
     X(PKEY_DECODE_ERROR, 6004, "A key pair could not be decoded")                                  \
     X(PKEY_ENCODE_ERROR, 6005, "A key pair could not be encoded")                                  \
     X(GRPC_ERROR, 7000, "gRPC failed")                                                             \
-    X(DATABASE_IN_USE, 20001, "Another process has this database open")                            \
+    X(DATABASE_IN_USE, 20001, "The database is in use by a process that cannot be joined: it is another user's, or of another version of Keel") \
     X(FORMAT_FOREIGN, 20002, "The directory does not hold a Keel database; it was left untouched") \
     X(FORMAT_NEWER, 20003, "The database was written by a newer Keel; it was left untouched")      \
     X(DATABASE_DAMAGED, 20004, "The database's files are damaged")                                 \
@@ -381,6 +381,6 @@
     X(ROW_DAMAGED, 20010, "The database is damaged at this key: what the disk holds is not what was written") \
     X(FORMAT_OLDER, 20011, "The database is in a format that this Keel no longer reads; it was left untouched") \
     X(OPENED_BEFORE_FORK, 20020, "Opened before fork(): the child process has to open the database itself") \
-    X(OWNER_SILENT, 20021, "The process that owns the database does not answer")
+    X(OWNER_SILENT, 20021, "The process that owns the database does not answer: it is stopped or hung, or nobody serves at this address")
 
 #endif

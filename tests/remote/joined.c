@@ -485,6 +485,31 @@ static void strangers_are_shown_the_door(void) {
     end(owner, false);
 }
 
+/* One who may open the files, and is not who opened them. Needs root, to become somebody else. */
+static void another_user_is_told_so(void) {
+    enum { DATABASE_IN_USE = 20001, NOBODY = 65534 };
+    char command[1000];
+    if (geteuid() != 0)
+        return;
+    struct other owner = start_owner();
+    snprintf(command, sizeof command, "chmod a+rx '%s' && chmod -R a+rwX '%s'", scratch, path);
+    CHECK_EQUAL(system(command), 0);
+    CHECK_EQUAL(setgid(NOBODY), 0);
+    CHECK_EQUAL(setuid(NOBODY), 0);
+    if (access(path, R_OK | W_OK | X_OK) != 0) { /* the scratch directory is in a place that is closed to others */
+        end(owner, false);
+        return;
+    }
+    FDBDatabase *database = start();
+    FDBTransaction *tr = begin(database);
+    CHECK_EQUAL(finish(get(tr, "k")), DATABASE_IN_USE);
+    CHECK(!fdb_error_predicate(FDB_ERROR_PREDICATE_RETRYABLE, DATABASE_IN_USE));
+    CHECK(strstr(fdb_get_error(DATABASE_IN_USE), "in use") && strstr(fdb_get_error(DATABASE_IN_USE), "cannot be joined"));
+    fdb_transaction_destroy(tr);
+    fdb_database_destroy(database);
+    end(owner, false);
+}
+
 static void long_paths_are_no_obstacle(void) {
     size_t length = strlen(path);
     while (length < sizeof path - 40) {
@@ -514,6 +539,7 @@ static const struct {
     {"a fork of one that joined", a_fork_of_one_that_joined},
     {"a child keeps nothing alive", a_child_keeps_nothing_alive},
     {"strangers are shown the door", strangers_are_shown_the_door},
+    {"another user is told so", another_user_is_told_so},
     {"long paths are no obstacle", long_paths_are_no_obstacle},
 };
 
