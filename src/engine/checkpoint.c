@@ -4,10 +4,10 @@
  *
  *     newest generation ──rotate──► closed generations ──below the horizon──► base transaction ──► dropped, log released
  *
- *   1. Only whole generations move, oldest first. The base transaction that brings the end of one stores its last version; transactions before
- *      it, where it is large, store the version that the base had: it then holds a part of the generation, which the window and the log still
- *      have as a whole. (LMDB keeps the pages of a transaction in a sorted list, and putting one into a long list takes long.)
- *   2. A generation is dropped from the window only after the base has it durably: a reader finds every change in one or both.
+ *   1. Only whole generations move, oldest first, several together. The base transaction that brings the end of them stores their last version;
+ *      transactions before it, where they are large, store the version that the base had: it then holds a part of them, which the window and
+ *      the log still have as a whole. (LMDB keeps the pages of a transaction in a sorted list, and putting one into a long list takes long.)
+ *   2. Generations are dropped from the window only after the base has them durably: a reader finds every change in one or both.
  *   3. The log is released up to the base version only after that, so recovery never misses a change.
  *   4. The base never holds a version above the horizon of the moment, so it is never ahead of a readable version.
  *
@@ -56,17 +56,17 @@ static fdb_error_t visit_clear_range(void *engine, struct bytes begin, struct by
     return base_write_clear_range(((struct engine *)engine)->base, begin, end);
 }
 
-static fdb_error_t write_generation(struct engine *engine, struct generation *generation) {
+static fdb_error_t write_base(struct engine *engine, struct window_view *view) {
     fdb_error_t error = base_write_begin(engine->base);
     if (error)
         return error;
-    struct generation_visitor visitor = {visit_set, visit_clear, visit_clear_range, engine};
-    error = generation_visit(generation, &visitor);
+    struct window_visitor visitor = {visit_set, visit_clear, visit_clear_range, engine};
+    error = window_view_visit(view, &visitor);
     if (error) {
         base_write_abort(engine->base);
         return error;
     }
-    return base_write_commit(engine->base, generation_last_version(generation));
+    return base_write_commit(engine->base, window_view_last_version(view));
 }
 
 static void tell_room(struct engine *engine) {
@@ -75,27 +75,36 @@ static void tell_room(struct engine *engine) {
     os_mutex_unlock(&engine->pipeline.lock);
 }
 
+/* Moves a view's generations to the base. */
+static fdb_error_t move(struct engine *engine, struct window_view *view) {
+    fdb_error_t error = write_base(engine, view);
+    if (!error)
+        error = window_drop_oldest(engine->window, view); /* out of memory: it is written again next time, to the same effect */
+    if (error)
+        return error;
+    if (engine->readers) /* not yet while the log is replayed */
+        readers_release_idle(engine->readers);
+    if (engine->log)
+        error = log_release(engine->log, window_view_last_version(view));
+    if (error)
+        return error;
+    atomic_fetch_add_explicit(&engine->counters.checkpoints, 1, memory_order_relaxed);
+    atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
+    return ERROR_SUCCESS;
+}
+
 fdb_error_t checkpoint_run(struct engine *engine, int64_t version) {
-    struct generation *generation;
-    while ((generation = window_oldest_closed(engine->window, version)) != NULL) {
-        int64_t last_version = generation_last_version(generation);
-        fdb_error_t error = write_generation(engine, generation);
+    for (;;) {
+        struct window_view *view;
+        fdb_error_t error = window_closed_view(engine->window, version, engine->options.window_bytes_max / 4, &view);
+        if (error || !view)
+            return error;
+        error = move(engine, view);
+        window_view_release(engine->window, view);
         if (error)
             return error;
-        error = window_drop_oldest(engine->window);
-        if (error)
-            return error; /* out of memory: it is written again next time, to the same effect */
-        if (engine->readers) /* not yet while the log is replayed */
-            readers_release_idle(engine->readers);
-        if (engine->log)
-            error = log_release(engine->log, last_version);
-        if (error)
-            return error;
-        atomic_fetch_add_explicit(&engine->counters.checkpoints, 1, memory_order_relaxed);
-        atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
         tell_room(engine);
     }
-    return ERROR_SUCCESS;
 }
 
 void checkpoint_request(struct engine *engine) {
@@ -128,13 +137,27 @@ static void rotate_if_idle(struct engine *engine) {
     os_mutex_unlock(&engine->pipeline.lock);
 }
 
+/*
+ * Is it time to move what lies below the horizon? To move much at once is cheaper, since a page that many changes go to is then written once; so
+ * it may gather until it is much, has waited for long, or the window fills up.
+ */
+static bool is_due(struct engine *engine, int64_t horizon) {
+    uint64_t waiting = window_closed_bytes(engine->window, horizon), bytes_max = engine->options.window_bytes_max;
+    int64_t now = os_clock_us();
+    if (!waiting)
+        engine->waiting_since_us = now;
+    return waiting >= bytes_max / 4 || window_bytes(engine->window) > bytes_max / 4 * 3 ||
+           now - engine->waiting_since_us >= engine->options.lifetime_us;
+}
+
 /* One round of housekeeping; says how long to sleep. */
 static int64_t keep_house(struct engine *engine) {
     if (atomic_load(&engine->failed))
         return IDLE_TICK_US;
     rotate_if_idle(engine);
     fdb_error_t lease_error = engine_renew_lease(engine); /* also while the checkpoint finds no room */
-    fdb_error_t error = checkpoint_run(engine, version_clock_horizon(&engine->clock));
+    int64_t horizon = version_clock_horizon(&engine->clock);
+    fdb_error_t error = is_due(engine, horizon) ? checkpoint_run(engine, horizon) : ERROR_SUCCESS;
     if (!error)
         error = lease_error;
     if (error == ERROR_DISK_FULL || error == ERROR_LARGE_ALLOC_FAILED) {

@@ -103,6 +103,7 @@ struct engine {
     os_condition checkpoint_wake;
     bool checkpoint_stopping; /* under checkpoint_lock */
     bool checkpoint_hurry;    /* likewise */
+    int64_t waiting_since_us; /* the checkpoint thread's: when there was last nothing below the horizon to be moved */
 
     struct engine_counters counters;
     struct latency commit_latency, read_latency;

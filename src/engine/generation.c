@@ -132,10 +132,6 @@ void generation_release(struct generation *generation) {
     memory_free(generation);
 }
 
-int64_t generation_last_version(struct generation *generation) {
-    return generation->last_version;
-}
-
 /* --- The hash table --- */
 
 static void table_insert(struct index_table *table, uint64_t hash, struct node *node) {
@@ -445,45 +441,6 @@ fdb_error_t generation_reserve(struct generation *generation, const struct chang
     if (!error && !arena_reserve(&generation->arena, bytes))
         error = ERROR_LARGE_ALLOC_FAILED;
     count_bytes(generation);
-    return error;
-}
-
-/* --- Visiting --- */
-
-/* A cleared range that is still growing; begin.data is NULL while there is none. */
-static fdb_error_t emit_clear(const struct generation_visitor *visitor, struct bytes *begin, struct bytes end) {
-    struct bytes from = *begin;
-    begin->data = NULL;
-    if (!from.data || bytes_equal(from, end))
-        return 0;
-    if (is_successor(end, from))
-        return visitor->clear(visitor->context, from);
-    return visitor->clear_range(visitor->context, from, end);
-}
-
-fdb_error_t generation_visit(struct generation *generation, const struct generation_visitor *visitor) {
-    struct bytes cleared = {NULL, 0};
-    fdb_error_t error = 0;
-    struct node_place place;
-    node_list_start(&generation->list, &place);
-    for (struct node *node; !error && (node = node_place_next(&place));) {
-        const struct entry *point = chain_head(&node->point);
-        const struct entry *gap = chain_head(&node->gap);
-        if (!is_clear(point)) {
-            error = emit_clear(visitor, &cleared, node_key(node));
-            if (point && !error)
-                error = visitor->set(visitor->context, node_key(node), bytes_make(point->value, point->length));
-        } else if (!cleared.data) {
-            cleared = node_key(node);
-        }
-        if (error)
-            break;
-        if (!is_clear(gap))
-            error = emit_clear(visitor, &cleared, node_key_after(node));
-        else if (!cleared.data)
-            cleared = node_key_after(node);
-    }
-    assert(error || !cleared.data);
     return error;
 }
 

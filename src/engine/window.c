@@ -169,28 +169,62 @@ uint64_t window_newest_bytes(struct window *window) {
 
 /* --- The checkpoint --- */
 
-struct generation *window_oldest_closed(struct window *window, int64_t version) {
-    struct generation *oldest = NULL;
-    os_mutex_lock(&window->lock);
-    if (window->list->count > 1)
-        oldest = window->list->generations[window->list->count - 1];
-    os_mutex_unlock(&window->lock);
-    return oldest && oldest->last_version <= version ? oldest : NULL;
+/*
+ * How many of the oldest generations are closed and hold nothing newer than `version`, and their bytes; no more than are
+ * needed for `bytes_wanted`, but one. REQUIRES: lock held.
+ */
+static unsigned closed_count(const struct window_view *list, int64_t version, uint64_t bytes_wanted, uint64_t *bytes) {
+    unsigned count = 0;
+    *bytes = 0;
+    while (count + 1 < list->count && (count == 0 || *bytes < bytes_wanted)) {
+        const struct generation *generation = list->generations[list->count - 1 - count];
+        if (generation->last_version > version)
+            break;
+        *bytes += atomic_load_explicit(&generation->bytes, memory_order_relaxed);
+        count++;
+    }
+    return count;
 }
 
-fdb_error_t window_drop_oldest(struct window *window) {
+uint64_t window_closed_bytes(struct window *window, int64_t version) {
+    uint64_t bytes;
     os_mutex_lock(&window->lock);
-    unsigned count = window->list->count - 1;
-    assert(count >= 1);
-    struct window_view *list = list_make(window->list->epoch + 1, count);
-    struct window_view *old = NULL;
-    if (list) {
-        for (unsigned i = 0; i < count; i++) {
-            list->generations[i] = window->list->generations[i];
-            generation_retain(list->generations[i]);
-        }
-        old = list_replace(window, list);
+    closed_count(window->list, version, UINT64_MAX, &bytes);
+    os_mutex_unlock(&window->lock);
+    return bytes;
+}
+
+/* A list of `count` generations of another from `first` on, of which it takes references. REQUIRES: lock held. */
+static struct window_view *list_part(const struct window_view *list, unsigned first, unsigned count, uint64_t epoch) {
+    struct window_view *part = list_make(epoch, count);
+    for (unsigned i = 0; part && i < count; i++) {
+        part->generations[i] = list->generations[first + i];
+        generation_retain(part->generations[i]);
     }
+    return part;
+}
+
+fdb_error_t window_closed_view(struct window *window, int64_t version, uint64_t bytes_wanted, struct window_view **view) {
+    uint64_t bytes;
+    os_mutex_lock(&window->lock);
+    unsigned count = closed_count(window->list, version, bytes_wanted, &bytes);
+    struct window_view *oldest = count ? list_part(window->list, window->list->count - count, count, 0) : NULL;
+    os_mutex_unlock(&window->lock);
+    if (count && !oldest)
+        return ERROR_LARGE_ALLOC_FAILED;
+    *view = oldest;
+    return 0;
+}
+
+int64_t window_view_last_version(struct window_view *view) {
+    return view->generations[0]->last_version;
+}
+
+fdb_error_t window_drop_oldest(struct window *window, const struct window_view *closed) {
+    os_mutex_lock(&window->lock);
+    assert(window->list->count > closed->count);
+    struct window_view *list = list_part(window->list, 0, window->list->count - closed->count, window->list->epoch + 1);
+    struct window_view *old = list ? list_replace(window, list) : NULL;
     os_mutex_unlock(&window->lock);
     if (!list)
         return ERROR_LARGE_ALLOC_FAILED;

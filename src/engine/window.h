@@ -21,7 +21,6 @@
 
 struct window;
 struct window_view;
-struct generation;
 
 enum window_answer { WINDOW_SILENT, WINDOW_CLEARED, WINDOW_VALUE };
 
@@ -67,34 +66,36 @@ uint64_t window_newest_bytes(struct window *window);
 
 /* --- The checkpoint: one thread, beside the writer. --- */
 
-/*
- * The oldest generation if it is closed (not the newest) and nothing in it is newer than `version`,
- * else NULL. It stays valid until this thread drops it.
- */
-struct generation *window_oldest_closed(struct window *window, int64_t version);
-
-/* The newest version in a closed generation. */
-int64_t generation_last_version(struct generation *generation);
+/* Bytes held by the closed generations (all but the newest) that hold nothing newer than `version`. Any thread. */
+uint64_t window_closed_bytes(struct window *window, int64_t version);
 
 /*
- * Calls back, in key order, with the final state a generation leaves: what it cleared as single
- * keys and as ranges as wide as possible, what it set as keys. A cleared range never covers a key
- * that the same generation leaves set. Views live as long as the generation. The first error stops
- * and is returned. REQUIRES: the generation is closed.
+ * A view of the oldest of these: of at least one and so many that they hold `bytes_wanted` together, or of all; *view is NULL where there is none. To be
+ * released. LARGE_ALLOC_FAILED.
  */
-struct generation_visitor {
+fdb_error_t window_closed_view(struct window *window, int64_t version, uint64_t bytes_wanted, struct window_view **view);
+
+/* The newest version in a view of closed generations. */
+int64_t window_view_last_version(struct window_view *view);
+
+/*
+ * Calls back, in key order, with the final state that the generations of a view leave: what they cleared as single keys and as ranges as wide
+ * as possible, what they set as keys. A cleared range never covers a key that is left set. The first error stops and is returned.
+ * REQUIRES: the generations are closed.
+ */
+struct window_visitor {
     fdb_error_t (*set)(void *context, struct bytes key, struct bytes value);
     fdb_error_t (*clear)(void *context, struct bytes key);
     fdb_error_t (*clear_range)(void *context, struct bytes begin, struct bytes end);
     void *context;
 };
-fdb_error_t generation_visit(struct generation *generation, const struct generation_visitor *visitor);
+fdb_error_t window_view_visit(struct window_view *view, const struct window_visitor *visitor);
 
 /*
- * Takes the oldest generation off the list; its memory goes when the last view of it is released.
- * LARGE_ALLOC_FAILED: try again. REQUIRES: it is closed.
+ * Takes the generations of window_closed_view off the list; their memory goes when the last view of them is released.
+ * LARGE_ALLOC_FAILED: try again.
  */
-fdb_error_t window_drop_oldest(struct window *window);
+fdb_error_t window_drop_oldest(struct window *window, const struct window_view *closed);
 
 /* --- Readers: any thread, no lock but a short one for taking a view. --- */
 

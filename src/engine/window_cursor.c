@@ -330,3 +330,37 @@ bool window_cursor_backward_value(struct window_cursor *cursor, struct bytes end
                                   struct window_stretch *stretch) {
     return walk_to_value(cursor, false, end, limit, stretch);
 }
+
+/* --- Visiting --- */
+
+/* Tells of a cleared range that has ended; begin->data is NULL while there is none. */
+static fdb_error_t tell_cleared(const struct window_visitor *visitor, struct bytes *begin, struct bytes end) {
+    struct bytes from = *begin;
+    begin->data = NULL;
+    if (!from.data)
+        return 0;
+    if (is_successor(end, from))
+        return visitor->clear(visitor->context, from);
+    return visitor->clear_range(visitor->context, from, end);
+}
+
+fdb_error_t window_view_visit(struct window_view *view, const struct window_visitor *visitor) {
+    static const struct bytes limit = {(const uint8_t *)"\xff\xff\xff\xff\xff\xff\xff\xff", 8}; /* above every key that can be written */
+    struct window_cursor cursor;
+    struct bytes begin = {(const uint8_t *)"", 0}, cleared = {NULL, 0};
+    fdb_error_t error = 0;
+    window_cursor_open(&cursor, view, INT64_MAX);
+    while (!error && bytes_compare(begin, limit) < 0) {
+        struct window_stretch stretch;
+        window_cursor_forward(&cursor, begin, limit, &stretch);
+        if (stretch.answer != WINDOW_CLEARED)
+            error = tell_cleared(visitor, &cleared, stretch.begin);
+        else if (!cleared.data)
+            cleared = stretch.begin;
+        if (!error && stretch.answer == WINDOW_VALUE)
+            error = visitor->set(visitor->context, stretch.begin, stretch.value);
+        begin = stretch.end;
+    }
+    assert(error || !cleared.data);
+    return error;
+}

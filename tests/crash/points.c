@@ -447,6 +447,7 @@ static struct database *open_engine(bool tight, uint64_t segment_bytes) {
         .lifetime_us = 1000,
         .generation_us = 250,
         .generation_bytes = tight ? 1 : 1 << 20,
+        .base_pages_max = 2,
         .durable = true,
     };
     struct database *database;

@@ -2,7 +2,7 @@
 /*
  * The window against a naive model: a list of changes, of which the last one at or below the asked
  * version that covers a key decides. Every answer of gets, of stretches in both directions, of
- * values-only walks and of generation_visit is compared, at all versions, over several generations.
+ * values-only walks and of window_view_visit is compared, at all versions, over several generations.
  * Then one writer beside readers, memory that runs out, and (KEEL_BENCH=1) speed.
  *
  * KEEL_SEED and KEEL_ROUNDS choose another run; a failure prints the seed.
@@ -296,6 +296,7 @@ static void check_view(struct window_view *view, int64_t version) {
 /* --- Comparing what the checkpoint is told --- */
 
 struct visit {
+    unsigned newest;   /* of the generations that are visited: from model.oldest on */
     struct bytes last; /* nothing may come before it any more */
     int64_t last_version;
     bool covered[KEYS];
@@ -309,7 +310,7 @@ static void visit_range(struct visit *visit, struct bytes begin, struct bytes en
         struct bytes value;
         if (!key_range_contains((struct key_range){begin, end}, keys[i]))
             continue;
-        CHECK(model_get(INT64_MAX, model.oldest, model.oldest, keys[i], &value) == answer);
+        CHECK(model_get(INT64_MAX, model.oldest, visit->newest, keys[i], &value) == answer);
         CHECK(!visit->covered[i]);
         visit->covered[i] = true;
     }
@@ -327,7 +328,7 @@ static fdb_error_t visit_single(struct visit *visit, struct bytes key, enum wind
 
 static fdb_error_t visit_set(void *context, struct bytes key, struct bytes value) {
     struct bytes expected;
-    CHECK(model_get(INT64_MAX, model.oldest, model.oldest, key, &expected) == WINDOW_VALUE);
+    CHECK(model_get(INT64_MAX, model.oldest, ((struct visit *)context)->newest, key, &expected) == WINDOW_VALUE);
     CHECK(bytes_equal(value, expected));
     return visit_single(context, key, WINDOW_VALUE);
 }
@@ -341,14 +342,14 @@ static fdb_error_t visit_clear_range(void *context, struct bytes begin, struct b
     return 0;
 }
 
-static void check_visit(struct generation *generation) {
-    struct visit visit = {.last = BYTES_LITERAL("")};
-    struct generation_visitor visitor = {visit_set, visit_clear, visit_clear_range, &visit};
-    CHECK(generation_visit(generation, &visitor) == 0);
+static void check_visit(struct window_view *view, unsigned newest) {
+    struct visit visit = {.newest = newest, .last = BYTES_LITERAL("")};
+    struct window_visitor visitor = {visit_set, visit_clear, visit_clear_range, &visit};
+    CHECK(window_view_visit(view, &visitor) == 0);
     for (int i = 0; i < KEYS; i++) {
         struct bytes value;
         CHECK(visit.covered[i] ==
-              (model_get(INT64_MAX, model.oldest, model.oldest, keys[i], &value) != WINDOW_SILENT));
+              (model_get(INT64_MAX, model.oldest, newest, keys[i], &value) != WINDOW_SILENT));
     }
 }
 
@@ -376,15 +377,32 @@ static void rotate(struct window *window) {
         model.newest++;
 }
 
-static void drop(struct window *window) {
-    struct generation *oldest = window_oldest_closed(window, model.version);
-    CHECK((oldest != NULL) == (model.oldest < model.newest));
-    if (!oldest)
+/* Drops the oldest generation, which is closed. */
+static fdb_error_t drop_one(struct window *window) {
+    struct window_view *view;
+    fdb_error_t error = window_closed_view(window, INT64_MAX, 1, &view);
+    if (error)
+        return error;
+    error = window_drop_oldest(window, view);
+    window_view_release(window, view);
+    return error;
+}
+
+/* Drops the oldest generation, or all that are closed. */
+static void drop(struct window *window, bool all) {
+    struct window_view *view;
+    unsigned count = all ? model.newest - model.oldest : model.newest > model.oldest;
+    CHECK(window_closed_view(window, model.version, all ? UINT64_MAX : 0, &view) == 0);
+    CHECK((view != NULL) == (count > 0));
+    CHECK((window_closed_bytes(window, model.version) > 0) == (count > 0));
+    if (!view)
         return;
-    CHECK(window_oldest_closed(window, generation_last_version(oldest) - 1) == NULL);
-    check_visit(oldest);
-    CHECK(window_drop_oldest(window) == 0);
-    model.oldest++;
+    check_visit(view, model.oldest + count - 1);
+    if (count == 1)
+        CHECK(window_closed_bytes(window, window_view_last_version(view) - 1) == 0);
+    CHECK(window_drop_oldest(window, view) == 0);
+    window_view_release(window, view);
+    model.oldest += count;
 }
 
 static void model_round(uint64_t seed) {
@@ -396,7 +414,7 @@ static void model_round(uint64_t seed) {
         if (action == 0)
             rotate(window);
         else if (action == 1)
-            drop(window);
+            drop(window, random_below(2) == 0);
         else
             commit_random(window, 1 + random_below(6), clears);
         if (step % 8 != 7)
@@ -570,8 +588,8 @@ static void an_old_view_keeps_its_answers(void **state) {
     assert_true(bytes > window_newest_bytes(window));
     unsigned oldest = model.oldest;
     rotate(window);
-    drop(window);
-    drop(window);
+    drop(window, false);
+    drop(window, false);
     model.version += 3;
     commit_random(window, 40, 3);
     assert_true(window_view_epoch(view) != window_epoch(window));
@@ -599,7 +617,7 @@ static void the_list_of_generations_is_bounded(void **state) {
     for (int64_t version = 99; version <= model.version; version += 9)
         check_view(view, version);
     window_view_release(window, view);
-    drop(window);
+    drop(window, false);
     rotate(window);
     window_destroy(window);
 }
@@ -701,7 +719,7 @@ static void run_out_of_memory(long countdown, bool *failed) {
         if (step % 2 && !error)
             model.newest++;
         *failed |= error != 0;
-        error = step == 5 && model.newest > model.oldest ? window_drop_oldest(window) : 0;
+        error = step == 5 && model.newest > model.oldest ? drop_one(window) : 0;
         if (step == 5 && !error && model.newest > model.oldest)
             model.oldest++;
         memory_fail_after(-1);
@@ -793,8 +811,8 @@ static void *write_commits(void *argument) {
         atomic_store_explicit(&stage->published, version, memory_order_release);
         if (version % 23 == 0)
             CHECK(window_rotate(stage->window) == 0);
-        if (version % 16 == 0 && window_oldest_closed(stage->window, version - 3 * STAMP_SPAN))
-            CHECK(window_drop_oldest(stage->window) == 0);
+        if (version % 16 == 0 && window_closed_bytes(stage->window, version - 3 * STAMP_SPAN) > 0)
+            CHECK(drop_one(stage->window) == 0);
         if (version % 64 == 0)
             os_thread_yield();
     }
