@@ -57,6 +57,13 @@ enum { ERROR_REPORTED = 100000 };
 FDBDatabase *session_database(struct session *session);
 
 /*
+ * False: `path` is a cluster file, and nobody behind it answers within --timeout or CLUSTER_ANSWERS_SECONDS; reported. A cluster's client would wait
+ * for ever. Whatever else may be wrong the next call says.
+ */
+enum { CLUSTER_ANSWERS_SECONDS = 10 };
+bool session_is_answered(const struct session *session, const char *path, FDBDatabase *database);
+
+/*
  * Runs `function` in the current transaction, if there is one, else in one of its own with the retry loop, committed at the end (session_write) or
  * never (session_read). Errors are returned, not reported. Ctrl-C ends it with 1025.
  */

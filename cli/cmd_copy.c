@@ -312,6 +312,16 @@ static void find_real(struct side *side) {
         snprintf(side->real, sizeof side->real, "%.*s", (int)length, side->path);
 }
 
+/* Whether a cluster, if it is one, is there. */
+static int reach(const struct copy *copy, const struct side *side) {
+    if (!session_is_answered(copy->session, side->path, side->database))
+        return EXIT_FAILED;
+    if (!session_interrupted())
+        return EXIT_OK;
+    report("copy: interrupted");
+    return EXIT_INTERRUPTED;
+}
+
 static int open_sides(struct copy *copy) {
     find_real(&copy->from);
     find_real(&copy->to);
@@ -326,6 +336,9 @@ static int open_sides(struct copy *copy) {
         if (error)
             return report_from(copy, error);
         copy->from.database = keel_fdb(copy->from.opened);
+        int code = reach(copy, &copy->from);
+        if (code != EXIT_OK)
+            return code;
     }
     fdb_error_t error = keel_run_read(copy->from.database, transfer_estimate, &copy->estimate_bytes); /* also: can it be opened at all? */
     if (error)
@@ -334,7 +347,7 @@ static int open_sides(struct copy *copy) {
     if (error)
         return report_to(copy, error);
     copy->to.database = keel_fdb(copy->to.opened);
-    return EXIT_OK;
+    return reach(copy, &copy->to);
 }
 
 int command_copy(struct session *session, int argc, char **argv) {

@@ -173,6 +173,31 @@ static fdb_error_t set_timeout(struct session *session) {
     return fdb_database_set_option(keel_fdb(session->db), FDB_DB_OPTION_TRANSACTION_TIMEOUT, (const uint8_t *)&milliseconds, sizeof milliseconds);
 }
 
+/* A file that is a database is a cluster file. `path` NULL: the default place, which the library looks for in this order. */
+static bool is_cluster_file(const char *path) {
+    struct stat status;
+    const char *named = getenv("FDB_CLUSTER_FILE");
+    if (!path)
+        path = named && *named ? named : access("fdb.cluster", F_OK) == 0 ? "fdb.cluster" : "/etc/foundationdb/fdb.cluster";
+    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool session_is_answered(const struct session *session, const char *path, FDBDatabase *database) {
+    FDBTransaction *transaction;
+    double seconds = session->timeout_seconds > 0 ? session->timeout_seconds : CLUSTER_ANSWERS_SECONDS;
+    if (!is_cluster_file(path) || fdb_database_create_transaction(database, &transaction) != 0)
+        return true;
+    FDBFuture *future = fdb_transaction_get_read_version(transaction);
+    fdb_error_t error = session_wait_seconds(future, seconds);
+    fdb_future_destroy(future);
+    fdb_transaction_destroy(transaction);
+    if (error != TRANSACTION_TIMED_OUT)
+        return true;
+    report("%s: no answer within %g s. Is the cluster running, and does the file name its coordinators? --timeout SECONDS waits longer",
+           path ? path : "the default place", seconds);
+    return false;
+}
+
 FDBDatabase *session_database(struct session *session) {
     if (session->db)
         return keel_fdb(session->db);
@@ -187,7 +212,11 @@ FDBDatabase *session_database(struct session *session) {
     }
     if (error)
         report_error("open", session->path ? session->path : "the default place", error);
-    return error ? NULL : keel_fdb(session->db);
+    if (error || session_is_answered(session, session->path, keel_fdb(session->db)))
+        return error ? NULL : keel_fdb(session->db);
+    keel_close(session->db);
+    session->db = NULL;
+    return NULL;
 }
 
 void session_rollback(struct session *session) {
