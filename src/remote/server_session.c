@@ -196,7 +196,8 @@ static bool copy_text(struct bytes text, char copy[5000]) {
 static void open_database(struct session *session, struct protocol_reader *reader) {
     uint32_t number = protocol_get_u32(reader);
     char path[5000], connection[5000];
-    bool fits = copy_text(protocol_get_bytes(reader, 4999), path) & copy_text(protocol_get_bytes(reader, 4999), connection);
+    bool fits = copy_text(protocol_get_bytes(reader, 4999), path);
+    fits = copy_text(protocol_get_bytes(reader, 4999), connection) && fits;
     if (reader->bad || !fits || number >= PROTOCOL_DATABASES_MAX || find_database(session, number)) {
         session_violation(session, "it opens a database that makes no sense");
         return;

@@ -77,16 +77,17 @@ static void send_slowly(int user, const struct protocol_buffer *out, size_t piec
 
 static void answer_get(int user, struct protocol_buffer *out, uint32_t request) {
     static const uint8_t made_up[] = {0, 0xe1, 0xf5, 0x05, 1, 2, 3, 4};
+    int how = manner;
     send_out(user, out);
-    switch (manner) {
+    switch (how) {
     case MADE_UP: (void)send_all(user, made_up, sizeof made_up); return;
     case HALF: (void)send_all(user, made_up, 2); return;
-    default: put_value(out, request, manner == ANSWERS ? 1 : LONG_BYTES); break;
+    default: put_value(out, request, how == ANSWERS ? 1 : LONG_BYTES); break;
     }
-    if (manner == ANSWERS)
+    if (how == ANSWERS)
         send_out(user, out);
     else
-        send_slowly(user, out, manner == SLOW ? PIECE_BYTES : 1, manner == SLOW ? PIECE_US : DRIBBLE_US);
+        send_slowly(user, out, how == SLOW ? PIECE_BYTES : 1, how == SLOW ? PIECE_US : DRIBBLE_US);
     protocol_clear(out, SIZE_MAX);
 }
 
