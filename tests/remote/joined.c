@@ -458,6 +458,31 @@ static void a_child_keeps_nothing_alive(void) {
     fdb_database_destroy(database);
 }
 
+/* ---- As many as can be ---- */
+
+/* A connection has numbers for so many transactions; who wants more is told, and nobody is cut off. */
+static void transactions_run_out(void) {
+    enum { MOST = 65536, LARGE_ALLOC_FAILED = 1501 };
+    static FDBTransaction *all[MOST];
+    struct other owner = start_owner();
+    FDBDatabase *database = start();
+    FDBTransaction *one_more = NULL;
+    for (int i = 0; i < MOST; i++)
+        all[i] = begin(database);
+    CHECK_EQUAL(finish(get(all[0], "k")), 0);
+    CHECK_EQUAL(finish(get(all[MOST - 1], "k")), 0);
+    CHECK_EQUAL(fdb_database_create_transaction(database, &one_more), LARGE_ALLOC_FAILED);
+    CHECK(!one_more);
+    fdb_transaction_destroy(all[7]);
+    all[7] = begin(database);
+    CHECK_EQUAL(finish(get(all[7], "k")), 0);
+    for (int i = 0; i < MOST; i++)
+        fdb_transaction_destroy(all[i]);
+    CHECK(has(database, "k", "v"));
+    fdb_database_destroy(database);
+    end(owner, false);
+}
+
 /* ---- The socket ---- */
 
 static void strangers_are_shown_the_door(void) {
@@ -538,6 +563,7 @@ static const struct {
     {"a fork of the owner", a_fork_of_the_owner},
     {"a fork of one that joined", a_fork_of_one_that_joined},
     {"a child keeps nothing alive", a_child_keeps_nothing_alive},
+    {"transactions run out", transactions_run_out},
     {"strangers are shown the door", strangers_are_shown_the_door},
     {"another user is told so", another_user_is_told_so},
     {"long paths are no obstacle", long_paths_are_no_obstacle},
