@@ -504,6 +504,12 @@ static void destroy_twice(struct peer *peer) {
         protocol_u32(message(peer, ASK_DESTROY, 4), 0);
 }
 static void long_value(struct peer *peer) { say_set(peer, 0, "k", PROTOCOL_VALUE_BYTES_MAX + 1); }
+static void long_frame(struct peer *peer) {
+    uint8_t header[PROTOCOL_HEADER_BYTES] = {0};
+    coding_put_u32(header, PROTOCOL_FRAME_BYTES_MAX + 1);
+    send_out(peer);
+    send_raw(peer, header, sizeof header);
+}
 
 static void numbers_have_bounds(void **state) {
     (void)state;
@@ -512,7 +518,7 @@ static void numbers_have_bounds(void **state) {
         bool allowed;
     } cases[] = {{begin_65535, true},     {begin_65536, false},    {begin_twice, false},   {begin_nowhere, false}, {database_65535, true},
                  {database_65536, false}, {database_twice, false}, {watch_1048575, true},  {watch_1048576, false}, {commit_1048576, false},
-                 {watch_twice, false},    {use_none, false},       {destroy_twice, false}, {long_value, false}};
+                 {watch_twice, false},    {use_none, false},       {destroy_twice, false}, {long_value, false},     {long_frame, false}};
     listen_here();
     uint64_t violations = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
