@@ -9,6 +9,9 @@
  * last key before base; with -n the n-th before that one. It stops at the ends of what the
  * transaction may read: "" and \xff, or \xff\xff with the system key options.
  *
+ * A range read does not look behind an unreadable key for where a selector leads, and asks for no more
+ * than it must: it succeeds where the answer does not depend on what lies there (see read_blocked).
+ *
  * A range read resolves its selectors, reads the rows between them, and adds one conflict range:
  * from the lowest to the highest key that could have changed the answer, cut short behind the last
  * row where a limit ended the read. The transaction's own writes are then taken out of it.
@@ -179,17 +182,12 @@ static fdb_error_t simplify(struct keys *keys, struct key_selector selector,
 }
 
 /*
- * Looks for the `wanted`-th key at or after `base`, or backwards before it. *found is how many
- * there were, at most `wanted`; if all, *key is the last of them, kept in `keys`.
+ * Looks for the `wanted`-th key in the range, from its end on if reverse. *found is how many there
+ * were, at most `wanted`; if all, *key is the last of them, kept in `keys`.
  */
-static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys, struct bytes base,
-                              int64_t wanted,
-                              bool reverse, bool merge, int64_t *found, struct bytes *key) {
-    struct bytes max = key_max_read(transaction);
-    struct row_request request = {.range = {base, max}, .byte_limit = INT64_MAX, .reverse = reverse,
-                                  .merge = merge};
-    if (reverse)
-        request.range = (struct key_range){BYTES_LITERAL(""), bytes_min(base, max)};
+static fdb_error_t count_in_range(struct transaction *transaction, struct keys *keys, struct key_range range,
+                                  int64_t wanted, bool reverse, bool merge, int64_t *found, struct bytes *key) {
+    struct row_request request = {.range = range, .byte_limit = INT64_MAX, .reverse = reverse, .merge = merge};
     int64_t so_far = 0;
     for (;;) {
         struct rows *rows = &transaction->found;
@@ -212,6 +210,19 @@ static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys
             return 0;
         }
     }
+}
+
+/* The keys that may be read at or after `base`, or backwards before it. */
+static struct key_range keys_from(const struct transaction *transaction, struct bytes base, bool reverse) {
+    struct bytes max = key_max_read(transaction);
+    if (reverse)
+        return (struct key_range){BYTES_LITERAL(""), bytes_min(base, max)};
+    return (struct key_range){base, max};
+}
+
+static fdb_error_t count_keys(struct transaction *transaction, struct keys *keys, struct bytes base, int64_t wanted,
+                              bool reverse, bool merge, int64_t *found, struct bytes *key) {
+    return count_in_range(transaction, keys, keys_from(transaction, base, reverse), wanted, reverse, merge, found, key);
 }
 
 /* The keys between the base and the result decided it. */
@@ -270,12 +281,42 @@ fdb_error_t transaction_get_key(struct transaction *transaction, struct key_sele
 
 /* --- Ranges --- */
 
-/* Where a selector leads. `rest` is the offset that was left: 1 unless it ran over an end. */
+/*
+ * Where a selector leads. `rest` is the offset that was left: 1 unless it ran over an end, or is
+ * blocked: from `key` on, where an unreadable key begins (backwards: ends), it is not known.
+ */
 struct resolved {
     struct bytes key;
     int64_t rest;
-    bool over_begin, over_end;
+    bool over_begin, over_end, blocked;
 };
+
+/* Where the first unreadable key at or after `base` begins, or the last before it ends. REQUIRES: there is one. */
+static struct bytes find_unreadable(const struct transaction *transaction, struct bytes base, bool reverse) {
+    const struct write_map *map = &transaction->writes;
+    struct write_segment segment = reverse ? write_map_find_before(map, base) : write_map_find(map, base);
+    while (!write_segment_is_unreadable(segment))
+        segment = reverse ? write_map_find_before(map, write_segment_begin(segment)) : write_segment_next(segment);
+    return reverse ? bytes_min(base, write_segment_end(segment)) : bytes_max(base, write_segment_begin(segment));
+}
+
+/* Goes as far as a selector that met an unreadable key can. */
+static fdb_error_t resolve_before_unreadable(struct transaction *transaction, struct keys *keys, struct selector selector,
+                                             struct resolved *resolved) {
+    bool reverse = selector.offset < 1;
+    struct bytes at = find_unreadable(transaction, selector.base, reverse), last;
+    struct key_range range = {reverse ? at : selector.base, reverse ? selector.base : at};
+    int64_t wanted = reverse ? 1 - selector.offset : selector.offset, found = 0;
+    fdb_error_t error = 0;
+    if (bytes_compare(range.begin, range.end) < 0)
+        error = count_in_range(transaction, keys, range, wanted, reverse, true, &found, &last);
+    if (error)
+        return error;
+    resolved->key = at;
+    resolved->rest = reverse ? selector.offset + found : selector.offset - found;
+    resolved->blocked = resolved->rest != 1;
+    return 0;
+}
 
 static fdb_error_t resolve(struct transaction *transaction, struct keys *keys,
                            struct selector selector, bool merge,
@@ -288,6 +329,8 @@ static fdb_error_t resolve(struct transaction *transaction, struct keys *keys,
     fdb_error_t error =
         count_keys(transaction, keys, selector.base, wanted, reverse, merge, &found,
                    &resolved->key);
+    if (error == ERROR_ACCESSED_UNREADABLE)
+        return resolve_before_unreadable(transaction, keys, selector, resolved);
     if (error || found == wanted)
         return error;
     resolved->key = reverse ? BYTES_LITERAL("") : key_max_read(transaction);
@@ -340,6 +383,36 @@ static fdb_error_t add_conflict(struct range_read *read, const struct rows *rows
     return conflict_add_range(read->transaction, lower, upper);
 }
 
+/*
+ * Reads from the side where the read starts until its limit is reached, where a selector is blocked:
+ *
+ *     1. The side where the read starts must be known.
+ *     2. The other lies behind an unreadable key, or so many rows before it as its rest says: the limit
+ *        has to be reached before that key, with that many rows between.
+ */
+static fdb_error_t read_blocked(struct range_read *read, const struct resolved *begin, const struct resolved *end,
+                                struct rows *rows, bool *more) {
+    struct transaction *transaction = read->transaction;
+    const struct resolved *start = read->reverse ? end : begin, *stop = read->reverse ? begin : end;
+    struct bytes last = {0};
+    if (start->blocked || bytes_compare(begin->key, end->key) > 0)
+        return ERROR_ACCESSED_UNREADABLE;
+    struct row_request request = {.range = keys_from(transaction, start->key, read->reverse),
+                                  .row_limit = read->row_limit,
+                                  .byte_limit = read->byte_limit,
+                                  .reverse = read->reverse,
+                                  .merge = true};
+    fdb_error_t error = merge_rows(transaction, &request, rows, more);
+    if (error)
+        return error;
+    int64_t between = read->reverse ? stop->rest - 1 : 1 - stop->rest, found = 0;
+    if (!*more || between <= 0)
+        return 0;
+    if (!keep_key(&read->keys, rows_key(rows, rows->count - 1), !read->reverse, &last))
+        return ERROR_LARGE_ALLOC_FAILED;
+    return count_keys(transaction, &read->keys, last, between, read->reverse, true, &found, &last);
+}
+
 static fdb_error_t read_between(struct range_read *read, struct rows *rows, bool *more) {
     struct transaction *transaction = read->transaction;
     bool merge = sees_own_writes(transaction, read->snapshot);
@@ -360,7 +433,8 @@ static fdb_error_t read_between(struct range_read *read, struct rows *rows, bool
                                   .byte_limit = read->byte_limit,
                                   .reverse = read->reverse,
                                   .merge = merge};
-    error = merge_rows(transaction, &request, rows, more);
+    error = begin.blocked || end.blocked ? read_blocked(read, &begin, &end, rows, more)
+                                         : merge_rows(transaction, &request, rows, more);
     if (*more && read->reverse)
         read->to_begin = false;
     else if (*more)

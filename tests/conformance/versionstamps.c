@@ -147,6 +147,34 @@ static void set_does_not_make_it_readable_and_clear_does(void **state) {
     fdb_transaction_destroy(tr);
 }
 
+static struct range selected(struct selector first, struct selector end, int limit, bool reverse) {
+    return (struct range){.begin = first, .end = end, .mode = FDB_STREAMING_MODE_EXACT, .limit = limit, .reverse = reverse};
+}
+
+/* A range read asks where its selectors lead only as far as the answer depends on it: the keys are a to f and, unreadable, m. */
+static void ranges_look_behind_an_unreadable_key_only_if_they_must(void **state) {
+    (void)state;
+    for (char letter = 'a'; letter <= 'f'; letter++) {
+        char name[2] = {letter, 0};
+        store_text(name, name);
+    }
+    struct selector far = {key("a"), false, 60}, first = first_at_or_after(key("a"));
+    FDBTransaction *tr = begin();
+    mutate(tr, FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE, key("m"), with_hole(text(""), text("")));
+    assert_rows(read_range(tr, selected(first, far, 2, false)), "a=a b=b");
+    assert_rows(read_range(tr, selected(first, (struct selector){key("f"), false, 2}, 100, false)),
+                "a=a b=b c=c d=d e=e f=f");
+    assert_rows(read_range(tr, selected(far, first_at_or_after(key("d")), 2, true)), "");
+    assert_rows(read_range(tr, selected((struct selector){key("g"), false, 50},
+                                        (struct selector){key("h"), false, 50}, 2, false)), "");
+    assert_fails(get_range(tr, selected((struct selector){key("p"), false, -40}, first_at_or_after(key("n")), 100, false)),
+                 ERROR_ACCESSED_UNREADABLE);
+    assert_fails(get_range(tr, selected(first, far, 100, false)), ERROR_ACCESSED_UNREADABLE);
+    assert_fails(get_range(tr, selected(first, far, 2, true)), ERROR_ACCESSED_UNREADABLE);
+    assert_fails(get_range(tr, selected(far, first_at_or_after(key("z")), 2, false)), ERROR_ACCESSED_UNREADABLE);
+    fdb_transaction_destroy(tr);
+}
+
 /* Nobody looks at the error of a read, and yet nothing is committed that may rest on it; a refused argument does not count. */
 static void a_failed_read_fails_the_commit(void **state) {
     (void)state;
@@ -311,6 +339,7 @@ int group_versionstamps(void) {
         TEST(stamped_value_is_unreadable_before_commit),
         TEST(range_of_a_stamped_key_is_unreadable),
         TEST(set_does_not_make_it_readable_and_clear_does),
+        TEST(ranges_look_behind_an_unreadable_key_only_if_they_must),
         TEST(a_failed_read_fails_the_commit),
         TEST(a_failed_read_fails_the_commit_of_a_reader),
         TEST(set_after_stamped_value_is_what_commits),

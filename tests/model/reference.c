@@ -821,17 +821,19 @@ static void reach(struct arena *arena, const struct range_read *read, struct tex
     }
 }
 
-/* A range read that succeeded cannot have come across an unreadable key. */
+/*
+ * A range read that succeeded cannot have come across an unreadable key: between its rows, or from the outermost to a plain boundary that was
+ * reached. Where another selector leads it need not have found out.
+ */
 static bool crossed_unreadable(const struct txn *txn, const struct range_read *read) {
     const struct call *call = read->call;
-    struct text begin = edge(&read->begin), end = edge(&read->end);
-    if (call->more && call->rows.count) {
-        struct text last = call->rows.array[call->rows.count - 1].key;
-        if (call->reverse)
-            begin = last;
-        else
-            end = last;
-    }
+    int count = call->rows.count;
+    bool plain_begin = read->begin.offset == 1 && !(call->more && call->reverse);
+    bool plain_end = read->end.offset == 1 && !(call->more && !call->reverse);
+    if (!count && !(plain_begin && plain_end))
+        return false;
+    struct text begin = plain_begin ? read->begin.key : call->rows.array[call->reverse ? count - 1 : 0].key;
+    struct text end = plain_end ? read->end.key : call->rows.array[call->reverse ? 0 : count - 1].key;
     return touches_unreadable(txn, begin, end, true);
 }
 
