@@ -34,6 +34,10 @@ enum {
     OVERLAP_CHANGES_MIN = 8,        /* with this many changes to apply it is worth a system call to have the disk begin before */
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
+    GATHER_US_MAX = 2000,           /* for so long at most, */
+    GATHER_SHARE = 4,               /* and for no more than this part of what a batch takes, a leader waits for clients to come back */
+    GATHER_PAUSE_MIN = 4,
+    GATHER_PAUSE_MAX = 1024,
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
 };
 
@@ -41,11 +45,13 @@ void pipeline_init(struct pipeline *pipeline) {
     os_mutex_init(&pipeline->lock);
     os_condition_init(&pipeline->work);
     os_condition_init(&pipeline->room);
+    os_condition_init(&pipeline->gathered);
     pipeline->tail = &pipeline->head;
     pipeline->next_batch = 1;
 }
 
 void pipeline_destroy(struct pipeline *pipeline) {
+    os_condition_destroy(&pipeline->gathered);
     os_condition_destroy(&pipeline->room);
     os_condition_destroy(&pipeline->work);
     os_mutex_destroy(&pipeline->lock);
@@ -458,18 +464,58 @@ static struct commit_request *take_batch(struct pipeline *pipeline) {
         pipeline->tail = &pipeline->head;
     last->next = NULL;
     pipeline->next_batch++;
+    atomic_fetch_sub_explicit(&pipeline->queued, (unsigned)count, memory_order_relaxed);
     return first;
 }
 
 /* Puts what a batch left over back in front. REQUIRES: the lock. */
 static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
     struct commit_request *last = rest;
-    while (last->next)
-        last = last->next;
+    unsigned count = 1;
+    for (; last->next; last = last->next)
+        count++;
     last->next = pipeline->head;
     if (!pipeline->head)
         pipeline->tail = &last->next;
     pipeline->head = rest;
+    atomic_fetch_add_explicit(&pipeline->queued, count, memory_order_relaxed);
+}
+
+static unsigned queued(struct pipeline *pipeline) {
+    return atomic_load_explicit(&pipeline->queued, memory_order_relaxed);
+}
+
+/*
+ * Clients that commit again as soon as they are answered would otherwise fall into two groups, one queueing while the other is synced, and each
+ * sync would serve half of them. So the leader waits a little for those who were just answered, if they were seen to come back: most of the clients at
+ * work shall be in the batch. Where they do not come back in time, as on a disk that is as quick as they are, it does not wait again for a while.
+ * REQUIRES: the lock; leading.
+ */
+static void gather(struct pipeline *pipeline) {
+    struct gathering *gathering = &pipeline->gathering;
+    unsigned target = gathering->clients - gathering->clients / 8;
+    if (queued(pipeline) >= target)
+        return;
+    if (gathering->pause_left > 0) {
+        gathering->pause_left--;
+        return;
+    }
+    int64_t patience_us = gathering->batch_us / GATHER_SHARE;
+    int64_t deadline = gathering->answered_us + (patience_us < GATHER_US_MAX ? patience_us : GATHER_US_MAX);
+    if (os_clock_us() >= deadline)
+        return;
+    pipeline->gather_target = target;
+    while (queued(pipeline) < target && !pipeline->stopping && os_clock_us() < deadline)
+        os_condition_wait_until(&pipeline->gathered, &pipeline->lock, deadline);
+    pipeline->gather_target = 0;
+    if (queued(pipeline) >= target) {
+        gathering->pause = 0;
+    } else {
+        gathering->pause = gathering->pause < GATHER_PAUSE_MIN ? GATHER_PAUSE_MIN : gathering->pause * 2;
+        if (gathering->pause > GATHER_PAUSE_MAX)
+            gathering->pause = GATHER_PAUSE_MAX;
+        gathering->pause_left = gathering->pause;
+    }
 }
 
 /* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
@@ -488,12 +534,15 @@ static void wait_for_room(struct engine *engine) {
     }
 }
 
-static void answer(struct commit_request *requests) {
-    while (requests) {
+/* Returns how many were answered. */
+static unsigned answer(struct commit_request *requests) {
+    unsigned count = 0;
+    for (; requests; count++) {
         struct commit_request *next = requests->next; /* complete may free the request */
         requests->complete(requests, requests->error);
         requests = next;
     }
+    return count;
 }
 
 /*
@@ -522,15 +571,21 @@ static void lead(struct engine *engine, uint64_t last) {
     pipeline->leading = true;
     while (pipeline->head && atomic_load_explicit(&pipeline->answered_batch, memory_order_relaxed) < last) {
         wait_for_room(engine);
+        gather(pipeline);
         uint64_t batch = pipeline->next_batch;
         struct commit_request *requests = take_batch(pipeline);
         pipeline->urgent = false;
         os_mutex_unlock(&pipeline->lock);
         struct commit_request *rest = NULL;
         struct watch *fired = NULL;
+        struct gathering *gathering = &pipeline->gathering;
+        int64_t begun_us = os_clock_us();
         process(engine, requests, &rest, &fired);
-        answer(requests);
+        gathering->clients = queued(pipeline);
+        gathering->clients += answer(requests);
         announce(pipeline, batch);
+        gathering->answered_us = os_clock_us();
+        gathering->batch_us = gathering->answered_us - begun_us;
         watches_fire(fired, ERROR_SUCCESS);
         os_mutex_lock(&pipeline->lock);
         if (rest)
@@ -551,12 +606,16 @@ void engine_commit(struct database *database, struct commit_request *request) {
     *pipeline->tail = request;
     pipeline->tail = &request->next;
     pipeline->arrivals++;
+    unsigned waiting = atomic_fetch_add_explicit(&pipeline->queued, 1, memory_order_relaxed) + 1;
+    bool gathered = waiting == pipeline->gather_target;
     atomic_store_explicit(&request->ticket, pipeline->next_batch, memory_order_relaxed);
     bool wake = pipeline->asleep;
     pipeline->asleep = false; /* or is just being woken */
     os_mutex_unlock(&pipeline->lock);
     if (wake)
         os_condition_signal(&pipeline->work);
+    if (gathered)
+        os_condition_signal(&pipeline->gathered);
 }
 
 /* Leads if nobody does; a full window is waited for by the committer thread, so that this one can see its timeout. */

@@ -35,10 +35,20 @@ struct batch_answer {
 };
 enum { ANSWERS_MAX = 8 };
 
+/* What the leader knows of its clients: see gather in commit.c. */
+struct gathering {
+    unsigned clients;     /* that were seen at work: the commits of the last batch and those that waited behind it */
+    int64_t batch_us;     /* how long that batch took */
+    int64_t answered_us;  /* and when it was answered */
+    unsigned pause;       /* batches for which nobody is waited for, after it was in vain */
+    unsigned pause_left;  /* of these, still to come */
+};
+
 /* The queue of commits and the right to work on it. */
 struct pipeline {
     os_mutex lock;
     struct commit_request *head, **tail; /* waiting, oldest first */
+    _Atomic unsigned queued; /* how many those are; changed under the lock */
     uint64_t arrivals;   /* commits ever queued */
     bool leading;       /* some thread is running batches */
     bool urgent;        /* the committer thread shall not wait for a driver to show up */
@@ -46,6 +56,9 @@ struct pipeline {
     bool stopping;
     os_condition work;  /* wakes the committer thread */
     os_condition room;  /* wakes a leader that waits for the window to shrink */
+    os_condition gathered; /* wakes a leader that waits for gather_target commits to be queued */
+    unsigned gather_target; /* 0: none waits */
+    struct gathering gathering;
     uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
     _Atomic uint64_t answered_batch;
     struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */

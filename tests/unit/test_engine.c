@@ -760,6 +760,99 @@ static void test_watches(void **state) {
     both_places(watches);
 }
 
+/* --- Clients that come back are in one batch --- */
+
+enum { CLIENTS = 64, CLIENT_COMMITS = 20, GATHER_ATTEMPTS = 5 };
+
+/* A client without a thread: its next commit begins when a thread that serves them all finds it answered. */
+struct served_client {
+    struct commit_request request;
+    struct mutation mutation;
+    char key[20];
+    int commits;
+    struct served_client *next;
+};
+
+static struct {
+    os_mutex lock;
+    os_condition some;
+    struct served_client *answered;
+} served = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void client_answered(struct commit_request *request, fdb_error_t error) {
+    struct served_client *client = (struct served_client *)request;
+    assert_int_equal(error, 0);
+    os_mutex_lock(&served.lock);
+    client->next = served.answered;
+    served.answered = client;
+    os_condition_signal(&served.some);
+    os_mutex_unlock(&served.lock);
+}
+
+static struct served_client *next_answered(void) {
+    os_mutex_lock(&served.lock);
+    while (!served.answered)
+        os_condition_wait(&served.some, &served.lock);
+    struct served_client *client = served.answered;
+    served.answered = client->next;
+    os_mutex_unlock(&served.lock);
+    return client;
+}
+
+static void client_commit(struct database *database, struct served_client *client) {
+    client->mutation = (struct mutation){MUTATION_SET, text(client->key), text("v")};
+    client->request = (struct commit_request){.mutations = &client->mutation, .mutation_count = 1, .complete = client_answered};
+    client->commits++;
+    database_commit(database, &client->request);
+    database_hurry(database);
+}
+
+static uint64_t batches_of_clients(struct database *database) {
+    static struct served_client clients[CLIENTS];
+    struct database_status before, after;
+    database_get_status(database, &before);
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i].commits = 0;
+        snprintf(clients[i].key, sizeof clients[i].key, "client %d", i);
+        client_commit(database, &clients[i]);
+    }
+    for (int working = CLIENTS; working > 0;) {
+        struct served_client *client = next_answered();
+        if (client->commits < CLIENT_COMMITS)
+            client_commit(database, client);
+        else
+            working--;
+    }
+    database_get_status(database, &after);
+    return after.batches - before.batches;
+}
+
+static fdb_error_t slow_sync(void *context, const char *what, const char *path) {
+    (void)context;
+    if (strcmp(what, "sync") == 0 && strstr(path, "/log-"))
+        usleep(10000);
+    return 0;
+}
+
+/*
+ * A leader that does not wait for them makes two groups of such clients, and two batches for each commit of one. On a busy machine they may not
+ * come back in time, so one good attempt is enough.
+ */
+static void test_clients_that_come_back_share_a_batch(void **state) {
+    (void)state;
+    struct database *database = open_default(fresh_path());
+    os_condition_init(&served.some);
+    os_file_set_fault(slow_sync, NULL);
+    uint64_t batches = UINT64_MAX;
+    for (int attempt = 0; attempt < GATHER_ATTEMPTS && batches > CLIENT_COMMITS * 5 / 4; attempt++)
+        batches = batches_of_clients(database);
+    os_file_set_fault(NULL, NULL);
+    print_message("%d clients, %d commits each: %llu batches\n", CLIENTS, CLIENT_COMMITS, (unsigned long long)batches);
+    assert_true(batches <= CLIENT_COMMITS * 5 / 4);
+    os_condition_destroy(&served.some);
+    database_close(database);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions_are_exact),
@@ -779,6 +872,7 @@ int main(void) {
         cmocka_unit_test(test_out_of_memory_changes_nothing),
         cmocka_unit_test(test_readers_beside_writers_and_checkpoints),
         cmocka_unit_test(test_watches),
+        cmocka_unit_test(test_clients_that_come_back_share_a_batch),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
