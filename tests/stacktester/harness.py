@@ -21,7 +21,8 @@ failure is run again with KEEL_SEED=<seed> KEEL_ROUNDS=1, and its databases stay
 With KEEL_TEST_CLUSTER, a cluster file, keel-stacktester runs on that cluster and the other one on an
 embedded database, so that cluster and Keel are compared; KEEL_TEST_SIDE=reference exchanges them.
 The cluster has to be empty (KEEL_TEST_ERASE=1 erases it) and is left empty. The cases follow one
-another then, each from beginning to end. KEEL_TEST_API_VERSION is the newest API version to select.
+another then, each from beginning to end. KEEL_TEST_API_VERSION is the newest API version to select; below
+700 the cluster is taken to be as old, and what has changed since is left out.
 """
 
 import os
@@ -68,6 +69,7 @@ class Case:
     def script(self):
         rng = random.Random(self.seed)
         rng.api_version = self.api_version
+        rng.old_cluster = bool(CLUSTER) and NEWEST < 700
         return scripts.KINDS[self.kind](rng)
 
 
