@@ -386,7 +386,7 @@ static fdb_error_t add_conflict(struct range_read *read, const struct rows *rows
 /*
  * Reads from the side where the read starts until its limit is reached, where a selector is blocked:
  *
- *     1. The side where the read starts must be known.
+ *     1. The side where the read starts must be known, and the keys the selectors start from be in order.
  *     2. The other lies behind an unreadable key, or so many rows before it as its rest says: the limit
  *        has to be reached before that key, with that many rows between.
  */
@@ -395,7 +395,7 @@ static fdb_error_t read_blocked(struct range_read *read, const struct resolved *
     struct transaction *transaction = read->transaction;
     const struct resolved *start = read->reverse ? end : begin, *stop = read->reverse ? begin : end;
     struct bytes last = {0};
-    if (start->blocked || bytes_compare(begin->key, end->key) > 0)
+    if (start->blocked || bytes_compare(begin->key, end->key) > 0 || bytes_compare(read->begin.base, read->end.base) > 0)
         return ERROR_ACCESSED_UNREADABLE;
     struct row_request request = {.range = keys_from(transaction, start->key, read->reverse),
                                   .row_limit = read->row_limit,

@@ -172,6 +172,9 @@ static void ranges_look_behind_an_unreadable_key_only_if_they_must(void **state)
     assert_fails(get_range(tr, selected(first, far, 100, false)), ERROR_ACCESSED_UNREADABLE);
     assert_fails(get_range(tr, selected(first, far, 2, true)), ERROR_ACCESSED_UNREADABLE);
     assert_fails(get_range(tr, selected(far, first_at_or_after(key("z")), 2, false)), ERROR_ACCESSED_UNREADABLE);
+    fdb_transaction_reset(tr); /* the official client goes by what it remembers, too */
+    mutate(tr, FDB_MUTATION_TYPE_SET_VERSIONSTAMPED_VALUE, key("m"), with_hole(text(""), text("")));
+    assert_fails(get_range(tr, selected((struct selector){key("f"), false, -1}, far, 2, false)), ERROR_ACCESSED_UNREADABLE);
     fdb_transaction_destroy(tr);
 }
 

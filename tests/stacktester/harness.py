@@ -69,7 +69,8 @@ class Case:
     def script(self):
         rng = random.Random(self.seed)
         rng.api_version = self.api_version
-        rng.old_cluster = bool(CLUSTER) and NEWEST < 700
+        rng.on_cluster = bool(CLUSTER)
+        rng.old_cluster = rng.on_cluster and NEWEST < 700
         return scripts.KINDS[self.kind](rng)
 
 
