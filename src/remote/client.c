@@ -71,6 +71,11 @@ bool remote_client_is_closing(struct remote_client *client) {
 
 /* ---- Sending ---- */
 
+static void free_later(struct later_flush *later) {
+    os_mutex_destroy(&later->lock);
+    memory_free(later);
+}
+
 static void clear_output(struct remote_client *client) {
     protocol_clear(&client->output, OUTPUT_BYTES_KEPT);
     client->sent = 0;
@@ -89,6 +94,41 @@ void client_flush(struct remote_client *client) {
     client->sent += sent;
     if (client->sent == output->length)
         clear_output(client);
+}
+
+static void flush_later(struct loop_task *task) {
+    struct later_flush *later = (struct later_flush *)task;
+    os_mutex_lock(&later->lock);
+    struct remote_client *client = later->client;
+    if (client) {
+        os_mutex_lock(&client->lock);
+        later->posted = false;
+        client_flush(client);
+        os_mutex_unlock(&client->lock);
+    }
+    os_mutex_unlock(&later->lock);
+    if (!client)
+        free_later(later);
+}
+
+void client_flush_soon(struct remote_client *client) {
+    if (!loop_is_self()) {
+        client_flush(client);
+    } else if (!client->later->posted) {
+        client->later->posted = true;
+        loop_post(&client->later->task);
+    }
+}
+
+/* The client closes: a task that is posted frees itself when it runs. */
+static void leave_later(struct remote_client *client) {
+    struct later_flush *later = client->later;
+    os_mutex_lock(&later->lock);
+    later->client = NULL;
+    bool posted = later->posted;
+    os_mutex_unlock(&later->lock);
+    if (!posted)
+        free_later(later);
 }
 
 /* ---- Losing the connection ---- */
@@ -527,6 +567,7 @@ static void *run(void *argument) {
 /* ---- Life ---- */
 
 static void free_client(struct remote_client *client) {
+    leave_later(client);
     os_event_close(&client->event);
     protocol_free(&client->output);
     memory_free(client->input);
@@ -558,6 +599,14 @@ fdb_error_t remote_client_create(const struct remote_client_options *options, st
         client->options.host = keep_text(&text, options->host);
         client->options.port = keep_text(&text, options->port);
     }
+    client->later = memory_allocate_zeroed(sizeof *client->later);
+    if (!client->later) {
+        memory_free(client);
+        return ERROR_LARGE_ALLOC_FAILED;
+    }
+    client->later->task.run = flush_later;
+    client->later->client = client;
+    os_mutex_init(&client->later->lock);
     client->epoch = 1;
     client->socket.descriptor = client->event.descriptor = -1;
     client->down_since_us = os_clock_us();

@@ -3,6 +3,7 @@
 #ifndef KEEL_REMOTE_CLIENT_INTERNAL_H
 #define KEEL_REMOTE_CLIENT_INTERNAL_H
 
+#include "os/loop.h"
 #include "os/socket.h"
 #include "os/thread.h"
 #include "remote/client.h"
@@ -39,6 +40,17 @@ struct database_option {
     uint8_t value[];
 };
 
+/*
+ * The sending of what callbacks asked for, as a task of the network's loop: one callback after the other asks, and all of it goes out together
+ * after the last. Of its own memory, because a task that was posted cannot be taken back when the client closes.
+ */
+struct later_flush {
+    struct loop_task task;
+    os_mutex lock; /* before the client's */
+    struct remote_client *client; /* NULL: it has closed */
+    bool posted; /* under the client's lock */
+};
+
 struct remote_client {
     os_mutex lock; /* everything below, but for what says otherwise; after it a transaction's, never the other way */
     os_condition room;
@@ -59,6 +71,7 @@ struct remote_client {
 
     struct protocol_buffer output;
     size_t sent;
+    struct later_flush *later;
     uint64_t appends; /* messages so far */
 
     struct numbers twin_numbers, database_numbers, request_numbers;
@@ -87,6 +100,9 @@ void client_kick(struct remote_client *client);
 
 /* Sends what there is, as far as it goes. REQUIRES: the lock. */
 void client_flush(struct remote_client *client);
+
+/* The same, for somebody who does not block: on the network's thread not before the callbacks that are due have run. REQUIRES: the lock. */
+void client_flush_soon(struct remote_client *client);
 
 /*
  * Ends the epoch, and every request in it: commits with COMMIT_UNKNOWN_RESULT, the rest with

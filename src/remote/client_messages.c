@@ -374,7 +374,7 @@ void remote_request_hurry(struct remote_twin *twin, struct remote_request *reque
     if (request->outstanding) {
         client->hurried_count += !request->hurried;
         request->hurried = true;
-        client_flush(client);
+        client_flush_soon(client);
         if (!client->thread_reads)
             client_kick(client);
     }

@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,6 +328,55 @@ static void answers_reach_callbacks(void) {
     end(owner, false);
 }
 
+/* A client whose next commit begins in the callback of the last. */
+struct chain {
+    FDBDatabase *database;
+    FDBTransaction *tr;
+    int number, commits;
+    _Atomic bool *ended;
+};
+
+static void next_link(FDBFuture *future, void *context) {
+    struct chain *chain = context;
+    char key[40];
+    if (future) {
+        CHECK_EQUAL(fdb_future_get_error(future), 0);
+        fdb_future_destroy(future);
+        fdb_transaction_destroy(chain->tr);
+    }
+    if (chain->commits == 50) {
+        fdb_database_destroy(chain->database); /* others' messages of this round may not have been sent yet */
+        atomic_store(chain->ended, true);
+        return;
+    }
+    chain->tr = begin(chain->database);
+    snprintf(key, sizeof key, "chain %d, %d", chain->number, ++chain->commits);
+    set(chain->tr, key, "committed");
+    CHECK_EQUAL(fdb_future_set_callback(fdb_transaction_commit(chain->tr), next_link, chain), 0);
+}
+
+/* Commits that callbacks make go out together, and none stays behind: not even where the last use of a database is in a callback. */
+static void callbacks_commit_on(void) {
+    enum { CHAINS = 20 };
+    struct other owner = start_owner();
+    static struct chain chains[CHAINS];
+    static _Atomic bool ended[CHAINS];
+    FDBDatabase *database = start();
+    for (int i = 0; i < CHAINS; i++) {
+        chains[i] = (struct chain){open_path(), NULL, i, 0, &ended[i]};
+        next_link(NULL, &chains[i]);
+    }
+    for (int i = 0; i < CHAINS; i++) {
+        while (!atomic_load(&ended[i]))
+            usleep(1000);
+        char key[40];
+        snprintf(key, sizeof key, "chain %d, 50", i);
+        CHECK(has(database, key, "committed"));
+    }
+    fdb_database_destroy(database);
+    end(owner, false);
+}
+
 /* ---- The owner stops ---- */
 
 static void a_stopped_owner_is_noticed(void) {
@@ -559,6 +609,7 @@ static const struct {
     {"read versions cross", read_versions_cross},
     {"what is under way fails as it should", what_is_under_way_fails_as_it_should},
     {"answers reach callbacks", answers_reach_callbacks},
+    {"callbacks commit on", callbacks_commit_on},
     {"a stopped owner is noticed", a_stopped_owner_is_noticed},
     {"a fork of the owner", a_fork_of_the_owner},
     {"a fork of one that joined", a_fork_of_one_that_joined},
