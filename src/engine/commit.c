@@ -22,6 +22,7 @@
 #include "engine/engine_internal.h"
 
 #include "os/clock.h"
+#include "os/later.h"
 #include "os/wait.h"
 #include "util/memory.h"
 
@@ -537,11 +538,13 @@ static void wait_for_room(struct engine *engine) {
 /* Returns how many were answered. */
 static unsigned answer(struct commit_request *requests) {
     unsigned count = 0;
+    os_later_open();
     for (; requests; count++) {
         struct commit_request *next = requests->next; /* complete may free the request */
         requests->complete(requests, requests->error);
         requests = next;
     }
+    os_later_close();
     return count;
 }
 

@@ -67,8 +67,22 @@ void server_late_done(struct completion *completion, fdb_error_t error) {
     bool first = !server->done_first;
     *server->done_last = late;
     server->done_last = &late->next_done;
-    if (first && !ours)
-        os_event_set(&server->event); /* under the lock: the server cannot be gone before */
+    if (first && !ours && !server->wake_noted) {
+        server->wake_noted = os_later_note(&server->wake);
+        if (!server->wake_noted)
+            os_event_set(&server->event); /* under the lock: the server cannot be gone before */
+    }
+    if (server->stopping)
+        os_condition_broadcast(&server->changed);
+    os_mutex_unlock(&server->lock);
+}
+
+/* A thread has given its answers: they can go out together. */
+static void wake_thread(struct os_later *wake) {
+    struct remote_server *server = (struct remote_server *)(void *)((char *)wake - offsetof(struct remote_server, wake));
+    os_mutex_lock(&server->lock);
+    server->wake_noted = false;
+    os_event_set(&server->event);
     if (server->stopping)
         os_condition_broadcast(&server->changed);
     os_mutex_unlock(&server->lock);
@@ -476,6 +490,7 @@ fdb_error_t remote_server_start(struct database *database, struct remote_server 
     server->database = database;
     server->limits = LIMITS;
     server->done_last = &server->done_first;
+    server->wake.run = wake_thread;
     server->event_subject.kind = SUBJECT_EVENT;
     server->event.descriptor = server->poller.descriptor = -1;
     os_mutex_init(&server->lock);
@@ -531,7 +546,7 @@ void remote_server_stop(struct remote_server *server) {
     os_mutex_unlock(&server->lock);
     os_thread_join(server->thread);
     os_mutex_lock(&server->lock);
-    while (server->handles > 0) { /* commits that go on without a session, watches that were just firing */
+    while (server->handles > 0 || server->wake_noted) { /* commits that go on without a session, watches that were just firing */
         if (!server->done_first)
             os_condition_wait(&server->changed, &server->lock);
         os_mutex_unlock(&server->lock);

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "os/later.h"
 #include "os/thread.h"
 #include "remote/protocol.h"
 #include "remote/server.h"
@@ -108,6 +109,8 @@ struct remote_server {
     struct listener listeners[LISTENERS_MAX];
     int listener_count;
     struct late *done_first, **done_last;
+    struct os_later wake; /* of the server's thread */
+    bool wake_noted;      /* it is on some thread's list */
     bool stopping;
     struct server_limits limits; /* not under the lock: fixed while anybody is connected */
     long handles; /* database handles alive: transactions that go on without their session hold some */
