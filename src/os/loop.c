@@ -6,7 +6,7 @@
  *
  * Tasks are a stack, linked through the tasks themselves, that posters push to without the mutex and
  * the loop takes as a whole, turns round and runs. Only who pushes to an empty stack looks whether
- * the loop has to be woken. Between two such rounds all timers that are due expire, so neither can
+ * the loop has to be woken, and a thread that has more to post wakes it when it is through (later.h). Between two such rounds all timers that are due expire, so neither can
  * starve the other.
  *
  * Timers are a binary heap by deadline, linked through the timers themselves, so that setting one
@@ -36,6 +36,7 @@
 
 #include "os/clock.h"
 #include "os/fork.h"
+#include "os/later.h"
 #include "os/thread.h"
 
 static os_mutex mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -46,6 +47,9 @@ static struct loop_task *_Atomic newest_task; /* of those posted */
 static struct loop_timer *root;
 static long timer_count;
 static bool sleeping; /* loop_run waits for `wake`, and nobody has signalled it yet */
+static void rouse_at_last(struct os_later *later);
+static struct os_later rousing = {rouse_at_last, NULL};
+static bool rousing_noted; /* it is on some thread's list */
 static bool stopping;
 static bool running;
 static _Thread_local bool inside;
@@ -57,7 +61,7 @@ static void begin_anew(void) {
     atomic_store(&newest_task, NULL);
     root = NULL;
     timer_count = 0;
-    sleeping = stopping = running = inside = false;
+    sleeping = rousing_noted = stopping = running = inside = false;
 }
 
 static void initialise(void) {
@@ -184,6 +188,18 @@ void loop_post(struct loop_task *task) {
     if (newest)
         return;
     lock();
+    if (!rousing_noted && os_later_note(&rousing)) {
+        rousing_noted = true;
+        unlock();
+    } else {
+        unlock_and_rouse();
+    }
+}
+
+static void rouse_at_last(struct os_later *later) {
+    (void)later;
+    lock();
+    rousing_noted = false;
     unlock_and_rouse();
 }
 

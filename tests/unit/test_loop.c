@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "os/clock.h"
+#include "os/later.h"
 #include "os/loop.h"
 #include "os/thread.h"
 
@@ -55,12 +56,18 @@ static void run_numbered(struct loop_task *task) {
     atomic_fetch_add(&tasks_run, 1);
 }
 
+/* One poster in two wakes the loop only when it is through with ten of its tasks. */
 static void *post_many(void *argument) {
     int poster = (int)(intptr_t)argument;
+    bool later = poster % 2;
     for (int number = 0; number < TASKS_EACH; number++) {
         struct numbered_task *task = malloc(sizeof *task);
         *task = (struct numbered_task){{.run = run_numbered}, poster, number};
+        if (later && number % 10 == 0)
+            os_later_open();
         loop_post(&task->task);
+        if (later && number % 10 == 9)
+            os_later_close();
         if (number % 1000 == 0)
             os_thread_yield();
     }
@@ -78,6 +85,44 @@ static void posting_from_many_threads(void **state) {
     assert_int_equal(atomic_load(&tasks_run), POSTERS * TASKS_EACH);
     assert_int_equal(atomic_load(&disorder), 0);
     assert_false(loop_is_self());
+}
+
+struct counted_task {
+    struct loop_task task;
+    _Atomic int *count;
+};
+
+static void run_counted(struct loop_task *task) {
+    atomic_fetch_add(((struct counted_task *)task)->count, 1);
+}
+
+static void *post_one(void *task) {
+    loop_post(task);
+    return NULL;
+}
+
+/* What a thread posts while it has a list open is run at the latest when it closes the list, or when another thread posts. */
+static void a_list_of_things_to_do_later(void **state) {
+    (void)state;
+    _Atomic int count = 0;
+    struct counted_task tasks[3] = {{{.run = run_counted}, &count}, {{.run = run_counted}, &count}, {{.run = run_counted}, &count}};
+    os_thread loop = start_loop(), other;
+    for (int round = 0; round < 1000; round++) {
+        atomic_store(&count, 0);
+        os_later_open();
+        loop_post(&tasks[0].task);
+        if (round % 2) {
+            assert_int_equal(os_thread_start(&other, "poster", post_one, &tasks[1].task), 0);
+            os_thread_join(other);
+            while (atomic_load(&count) < 2)
+                os_thread_yield();
+        }
+        loop_post(&tasks[2].task);
+        os_later_close();
+        while (atomic_load(&count) < (round % 2 ? 3 : 2))
+            os_thread_yield();
+    }
+    stop_loop(loop);
 }
 
 static int plain_runs;
@@ -292,6 +337,7 @@ static void thread_numbers_differ_and_return(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(posting_from_many_threads),
+        cmocka_unit_test(a_list_of_things_to_do_later),
         cmocka_unit_test(posted_before_run_and_before_stop),
         cmocka_unit_test(stop_from_a_task),
         cmocka_unit_test(timers_expire_in_order),
