@@ -199,6 +199,15 @@ static int blob_append(struct call *call) {
     return code;
 }
 
+/* Runs a change that is one transaction, and answers with the size it leaves. */
+static int blob_change(struct blob *blob, keel_function change) {
+    fdb_error_t error = session_write(blob->call->session, change, blob);
+    if (error)
+        return blob_report(blob, error);
+    blob_answer(blob, "size", blob->size);
+    return EXIT_OK;
+}
+
 static fdb_error_t truncate_blob(FDBTransaction *tr, void *context) {
     struct blob *blob = context;
     keel_subspace space;
@@ -211,13 +220,8 @@ static int blob_truncate(struct call *call) {
     int code = blob_begin(&blob, call, NULL, 2, 2);
     if (!code && !call_number(call, "A size", call->argv[1], 0, INT64_MAX, &blob.size))
         code = EXIT_USAGE;
-    if (!code) {
-        fdb_error_t error = session_write(call->session, truncate_blob, &blob);
-        if (error)
-            code = blob_report(&blob, error);
-        else
-            blob_answer(&blob, "size", blob.size);
-    }
+    if (!code)
+        code = blob_change(&blob, truncate_blob);
     blob_free(&blob);
     return code;
 }
@@ -237,13 +241,8 @@ static int blob_punch(struct call *call) {
     if (!code && (!call_number(call, "An offset", call->argv[1], 0, INT64_MAX, &blob.offset) ||
                   !call_number(call, "A length", call->argv[2], 0, INT64_MAX, &blob.length)))
         code = EXIT_USAGE;
-    if (!code) {
-        fdb_error_t error = session_write(call->session, punch_blob, &blob);
-        if (error)
-            code = blob_report(&blob, error);
-        else
-            blob_answer(&blob, "size", blob.size);
-    }
+    if (!code)
+        code = blob_change(&blob, punch_blob);
     blob_free(&blob);
     return code;
 }

@@ -136,11 +136,13 @@ static fdb_error_t get_cell(FDBTransaction *tr, void *context) {
         error = keel_table_get(tr, &table, CELL(cells), &value, &length);
     if (error)
         return error;
+    if (!value)
+        return KEEL_ERROR_NOT_FOUND;
     cells->value.length = 0;
-    if (value)
-        buffer_append(&cells->value, value, length);
+    if (!buffer_append(&cells->value, value, length))
+        error = 1501;
     free(value);
-    return value ? 0 : KEEL_ERROR_NOT_FOUND;
+    return error;
 }
 
 static int table_get(struct call *call) {
@@ -172,9 +174,9 @@ static fdb_error_t remove_cell(FDBTransaction *tr, void *context) {
     fdb_error_t error = cells_table(cells, tr, false, &table);
     if (!error)
         error = keel_table_get(tr, &table, CELL(cells), &value, &length);
-    free(value);
     if (error || !value)
         return error ? error : KEEL_ERROR_NOT_FOUND;
+    free(value);
     return keel_table_delete(tr, &table, CELL(cells));
 }
 
