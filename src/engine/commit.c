@@ -24,6 +24,7 @@
 #include "os/clock.h"
 #include "os/later.h"
 #include "os/wait.h"
+#include "util/checksum.h"
 #include "util/memory.h"
 
 enum {
@@ -131,9 +132,26 @@ static fdb_error_t present_value(struct engine *engine, int64_t version, struct 
     return engine_get(&engine->database, version - 1, key, &workspace->arena, value, present);
 }
 
+/* The bit of a key in atomic_keys. */
+static uint64_t *atomic_word(struct batch_workspace *workspace, struct bytes key, uint64_t *bit) {
+    uint64_t hash = checksum(key, 0) % ATOMIC_KEYS_BITS;
+    *bit = UINT64_C(1) << hash % 64;
+    return &workspace->atomic_keys[hash / 64];
+}
+
+/* May an atomic operation of the batch be on what this changes? */
+static bool concerns_atomic(struct batch_workspace *workspace, const struct change *change) {
+    uint64_t bit;
+    if (change->clear && !is_successor(change->value, change->key))
+        return true;
+    return *atomic_word(workspace, change->key, &bit) & bit;
+}
+
 /* Remembers a change in the overlay, so that a later atomic operation of the batch sees it. */
 static fdb_error_t overlay_add(struct engine *engine, int64_t version, const struct change *change) {
     struct batch_workspace *workspace = &engine->workspace;
+    if (!concerns_atomic(workspace, change))
+        return ERROR_SUCCESS;
     if (!workspace->overlay) {
         fdb_error_t error = window_create(&workspace->overlay);
         if (error)
@@ -249,23 +267,22 @@ static fdb_error_t build(struct engine *engine, struct commit_request *request, 
     return ERROR_SUCCESS;
 }
 
-static bool has_atomic(const struct commit_request *request) {
-    for (size_t i = 0; i < request->mutation_count; i++) {
-        if (mutation_is_atomic(request->mutations[i].type))
-            return true;
-    }
-    return false;
-}
-
-/* An overlay is needed where an atomic operation may meet an earlier change of the same batch. */
-static bool needs_overlay(const struct commit_request *requests) {
+/* An overlay is needed where an atomic operation may meet an earlier change of the same batch; notes the keys they are on. */
+static bool needs_overlay(struct batch_workspace *workspace, const struct commit_request *requests) {
+    bool needed = false;
     if (!requests->next && requests->mutation_count == 1)
         return false;
+    memset(workspace->atomic_keys, 0, sizeof workspace->atomic_keys);
     for (const struct commit_request *request = requests; request; request = request->next) {
-        if (has_atomic(request))
-            return true;
+        for (size_t i = 0; i < request->mutation_count; i++) {
+            if (!mutation_is_atomic(request->mutations[i].type))
+                continue;
+            uint64_t bit, *word = atomic_word(workspace, request->mutations[i].key, &bit);
+            *word |= bit;
+            needed = true;
+        }
     }
-    return false;
+    return needed;
 }
 
 static void clean_workspace(struct batch_workspace *workspace) {
@@ -344,7 +361,7 @@ static void trigger_watches(struct engine *engine, struct watch **fired) {
  * the batch was large enough without them.
  */
 static struct commit_request *assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
-    bool overlay = needs_overlay(requests);
+    bool overlay = needs_overlay(&engine->workspace, requests);
     fdb_error_t overlay_error = ERROR_SUCCESS;
     uint16_t order = 0;
     unsigned ahead = 0;

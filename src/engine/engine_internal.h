@@ -64,12 +64,15 @@ struct pipeline {
     struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */
 };
 
+enum { ATOMIC_KEYS_BITS = 4096 };
+
 /* What only the leader of the pipeline touches, kept between batches to save allocations. */
 struct batch_workspace {
     struct batch batch;
     struct arena arena;      /* values of atomic operations, stamped keys and values */
     struct window *overlay;  /* the batch so far, for atomic operations on keys it has changed itself; NULL until needed */
     bool overlay_used;
+    uint64_t atomic_keys[ATOMIC_KEYS_BITS / 64]; /* a bit for the hash of each key that an atomic operation of the batch is on */
     struct change *changes;  /* the batch once more, decoded, for the window */
     size_t change_capacity;
 };
