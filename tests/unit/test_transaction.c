@@ -570,6 +570,11 @@ static void test_stamped_keys(void **state) {
     expect_rows(tr, range("a", "s"), "", false);
     transaction_atomic_op(tr, B("v"), B("..........\0\0\0\0"), MUTATION_SET_VERSIONSTAMPED_VALUE);
     assert_int_equal(get_error(tr, "v"), 1036);
+    assert_int_equal(commit(tr), 1036); /* a failed read fails the commit */
+    transaction_reset(tr);
+    set(tr, "s\x05", "before");
+    transaction_atomic_op(tr, B("s..........\x01\0\0\0"), B("stamped"), MUTATION_SET_VERSIONSTAMPED_KEY);
+    transaction_atomic_op(tr, B("v"), B("..........\0\0\0\0"), MUTATION_SET_VERSIONSTAMPED_VALUE);
     option(tr, FDB_TR_OPTION_BYPASS_UNREADABLE);
     assert_int_equal(get_error(tr, "v"), 0);
     transaction_get_versionstamp(tr, &wait.stamp);
