@@ -10,6 +10,7 @@
  *   2. Generations are dropped from the window only after the base has them durably: a reader finds every change in one or both.
  *   3. The log is released up to the base version only after that, so recovery never misses a change.
  *   4. The base never holds a version above the horizon of the moment, so it is never ahead of a readable version.
+ *   5. The base holds nothing that the log does not have durably: a part of it could not be made whole, and a base ahead of its log looks like damage.
  *
  * A full disk is tried again every second, and commits are refused with DISK_FULL once the window is full. Any other failure poisons the
  * database: the log still has everything, and the next open replays it.

@@ -175,7 +175,8 @@ struct recovery {
 
 /*
  * A log that is longer than the window may be large (it was written under other settings, or while the base found no room) goes to the base as it is
- * replayed: nobody reads yet. Where the disk is full it has to fit into memory.
+ * replayed: nobody reads yet. Where the disk is full it has to fit into memory. Called before a record is applied: that it was written shows that
+ * those before it are durable, which the last one need not be (log_recovery.c).
  */
 static fdb_error_t make_room(struct recovery *recovery) {
     struct engine *engine = recovery->engine;
@@ -193,7 +194,9 @@ static fdb_error_t replay(void *context, int64_t version, struct bytes payload) 
     struct window *window = recovery->engine->window;
     struct change change;
     size_t offset = 0;
-    fdb_error_t error = ERROR_SUCCESS;
+    fdb_error_t error = make_room(recovery);
+    if (error)
+        return error;
     while (batch_next(payload, &offset, &change, &error)) {
         error = window_reserve(window, &change, 1);
         if (error)
@@ -204,7 +207,7 @@ static fdb_error_t replay(void *context, int64_t version, struct bytes payload) 
     if (error)
         return error;
     checkpoint_rotate_if_due(recovery->engine);
-    return make_room(recovery);
+    return ERROR_SUCCESS;
 }
 
 /* Finds the version to start at and leases what lies above it. */

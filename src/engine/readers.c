@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reader slots. Why any pair of view and snapshot answers exactly: the base only ever moves forward by whole generations that have fallen below the
- * horizon, and a generation leaves the window only after the base has it. A view taken before the snapshot therefore lacks nothing that the
- * snapshot lacks; where both know a change, the window's answer is used and they agree at every readable version.
+ * Reader slots. Why any pair of view and snapshot answers exactly: the base only ever moves forward by generations that have fallen below the
+ * horizon, as a whole or in parts, and a generation leaves the window only after the base has all of it. A view taken before the snapshot therefore
+ * lacks nothing that the snapshot lacks; where both know a change, or the snapshot has a part of what the view has, the window's answer is used,
+ * which covers every key of the generation at every readable version.
  *
  *   1. Only the thread that has set `busy` touches the rest of a slot (the counters are read by anyone).
  *   2. A live slot's view was taken before its snapshot was renewed.

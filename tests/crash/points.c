@@ -63,7 +63,9 @@ struct world {
     int crash_manner;  /* 0 before, 1 after, 2 half-way */
     bool power;        /* a power failure, not a kill */
     bool armed;
+    bool tight_first;  /* the window is small from the first open on, so that the log goes to the base while it is replayed */
     long lease_call;   /* the one that gave the lease its name */
+    long record_call;  /* the first that wrote a record of the log */
     uint64_t random;
     int64_t begun, acknowledged, version; /* what the processes tell */
     int grave_count;
@@ -76,9 +78,9 @@ struct world {
 
 /* Forking under the thread sanitizer takes seconds. */
 #ifdef __SANITIZE_THREAD__
-enum { ROUNDS_DEFAULT = 10 };
+enum { ROUNDS_DEFAULT = 10, RECORD_ROUNDS = 0 };
 #else
-enum { ROUNDS_DEFAULT = 160 };
+enum { ROUNDS_DEFAULT = 160, RECORD_ROUNDS = 30 };
 #endif
 
 static struct world *world;
@@ -337,6 +339,8 @@ ssize_t pwrite(int descriptor, const void *data, size_t length, off_t offset) {
         return raw_pwrite(descriptor, data, length, (size_t)offset);
     bool last = enter();
     size_t part = last && world->crash_manner == 2 ? length / 2 : length;
+    if (!world->record_call && is_segment(path))
+        world->record_call = world->calls;
     note_write(descriptor, path, data, part, (size_t)offset);
     ssize_t result = raw_pwrite(descriptor, data, part, (size_t)offset);
     leave(last);
@@ -447,7 +451,7 @@ static struct database *open_engine(bool tight, uint64_t segment_bytes) {
         .lifetime_us = 1000,
         .generation_us = 250,
         .generation_bytes = tight ? 1 : 1 << 20,
-        .base_pages_max = 2,
+        .base_pages_max = tight ? 1 : 2,
         .durable = true,
     };
     struct database *database;
@@ -598,7 +602,7 @@ static int64_t check_state(struct database *database) {
  */
 static void work(int rounds, int commits) {
     for (int round = 0; round < rounds; round++) {
-        bool tight = round % 4 == 2, bursts = (round + rounds) % 2;
+        bool tight = round % 4 == 2 || world->tight_first, bursts = (round + rounds) % 2;
         struct database *database = open_engine(tight, bursts ? 1 << 18 : 8192);
         int64_t number = check_state(database);
         for (int i = 0; i < (tight ? 2 : commits); i++) {
@@ -670,6 +674,7 @@ static bool run_round(long round, long point, uint64_t seed) {
         return false;
     long second = 1 + (long)(random_next() % 60);
     manner = (int)(random_next() % 3);
+    world->tight_first = random_next() % 2;
     return passed(round, "second worker", run_process(false, second, manner, true, 1, 15), true) &&
            passed(round, "verification", run_process(true, 0, 0, false, 0, 0), false);
 }
@@ -680,6 +685,18 @@ static bool run_lease_round(long lease_call, long second, uint64_t seed) {
     return passed(-1, "first worker", run_process(false, lease_call, 1, false, 4, 10), true) &&
            passed(-1, "second worker", run_process(false, second, 0, true, 1, 15), true) &&
            passed(-1, "verification", run_process(true, 0, 0, false, 0, 0), false);
+}
+
+/*
+ * Killed when a record is written, but not synced: its successor replays it and may move it to the base before it sees to its sync. If the power
+ * fails in between, and with it the record, the base must have all of it or nothing.
+ */
+static bool run_record_round(long record_call, long second, uint64_t seed) {
+    start_round(seed + (uint64_t)second);
+    bool killed = passed(-2, "first worker", run_process(false, record_call, 1, false, 4, 10), true);
+    world->tight_first = true;
+    return killed && passed(-2, "second worker", run_process(false, second, 1, true, 1, 15), true) &&
+           passed(-2, "verification", run_process(true, 0, 0, false, 0, 0), false);
 }
 
 static long number_from(const char *name, long otherwise) {
@@ -704,7 +721,8 @@ int main(int argc, char **argv) {
     uint64_t seed = (uint64_t)number_from("KEEL_SEED", 1);
     start_round(seed);
     long failed = !passed(0, "work without a crash", run_process(false, 0, 0, false, 4, 10), false);
-    long points = world->calls, lease_call = world->lease_call, rounds = number_from("KEEL_ROUNDS", ROUNDS_DEFAULT), only = number_from("KEEL_ROUND", -1);
+    long points = world->calls, lease_call = world->lease_call, record_call = world->record_call;
+    long rounds = number_from("KEEL_ROUNDS", ROUNDS_DEFAULT), only = number_from("KEEL_ROUND", -1);
     long run = 1;
     for (long round = 0; round < rounds; round++) {
         long point = 1 + (rounds <= points ? round * points / rounds : round % points);
@@ -715,6 +733,8 @@ int main(int argc, char **argv) {
     }
     for (long second = 4; second <= 10 && only < 0; second++, run++) /* later ones find versions in the log */
         failed += !run_lease_round(lease_call, second, seed);
+    for (long second = 1; second <= RECORD_ROUNDS && only < 0; second++, run++)
+        failed += !run_record_round(record_call, second, seed);
     char command[2000];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
     if (system(command) != 0)

@@ -447,6 +447,7 @@ static FDBDatabase *open_database(const char *path) {
     fdb_error_t error = fdb_create_database(path, &database);
     if (error)
         die(path, error);
+    (void)database_clear(database); /* opened now, with the lifetime of now */
     return database;
 }
 
