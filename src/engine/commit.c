@@ -512,6 +512,8 @@ static unsigned queued(struct pipeline *pipeline) {
 static void gather(struct pipeline *pipeline) {
     struct gathering *gathering = &pipeline->gathering;
     unsigned target = gathering->clients - gathering->clients / 8;
+    if (target > BATCH_COMMITS_MAX)
+        target = BATCH_COMMITS_MAX;
     if (queued(pipeline) >= target)
         return;
     if (gathering->pause_left > 0) {

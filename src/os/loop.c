@@ -182,6 +182,7 @@ static void heap_remove(struct loop_timer *timer) {
 /* ---- Posting and timers ---- */
 
 void loop_post(struct loop_task *task) {
+    pthread_once(&once, initialise); /* before a fork could find the task */
     struct loop_task *newest = atomic_load_explicit(&newest_task, memory_order_relaxed);
     do {
         task->next = newest; /* the task is the loop's, and may be gone, as soon as it is on the stack */
