@@ -234,6 +234,7 @@ TESTS = includes=tests/check_includes.sh headers=tests/headers/check_headers.sh 
 	cluster-calls='tests/cluster/check_calls.sh $(SCRATCH)/stub-calls' \
 	cluster-recipes='tests/cluster/through_stub.sh $(BUILD)/lib tests/each.sh $(RECIPE_PROGRAMS)' \
 	cluster-command='tests/cluster/through_stub.sh $(BUILD)/lib tests/cluster/command.sh $(KEEL)' \
+	cluster-silent='tests/cluster/through_stub.sh $(BUILD)/lib tests/cluster/silent.sh $(KEEL)' \
 	misuse=$(BUILD)/bin/misuse \
 	fuzz-tuple=$(BUILD)/bin/fuzz-tuple fuzz-answers=$(BUILD)/bin/fuzz-answers fuzz-protocol=$(BUILD)/bin/fuzz-protocol \
 	docs-tutorial='tests/docs/check_excerpts.py docs/tutorial.md examples/class_scheduling.c' hello='$(MAKE) -s hello' reference='$(MAKE) -s reference' \

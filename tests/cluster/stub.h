@@ -20,4 +20,7 @@
     extern long stub_count_##name __attribute__((visibility("hidden")));
 STUB_FUNCTIONS(STUB_DECLARE)
 
+/* Once the functions are known: see STUB_SILENT. */
+void stub_silence(void) __attribute__((visibility("hidden")));
+
 #endif

@@ -10,6 +10,7 @@
  *
  *     STUB_LIBRARY   the copy of libfdb_c.so to lead to
  *     STUB_DATABASE  the directory that stands for the cluster
+ *     STUB_SILENT    if set, the cluster does not answer: see stub_own.c
  */
 #include "stub.h"
 
@@ -53,6 +54,7 @@ __attribute__((constructor)) static void open_copy(void) {
     }
 #define FIND(name) stub_target_##name = dlsym(copy, "fdb_" #name);
     STUB_FUNCTIONS(FIND)
+    stub_silence();
 }
 
 __attribute__((destructor)) static void write_calls(void) {

@@ -4,6 +4,9 @@
  * STUB_API_VERSION; every cluster is the directory STUB_DATABASE; and it remembers what was asked of
  * its network, for tests to look at through the functions stub_*.
  *
+ * With STUB_SILENT set, the cluster behind it never answers a transaction; the file of that name is
+ * made when the first question is asked.
+ *
  * A library of an older version is this one with fewer names: see the .map files.
  */
 #include "stub.h"
@@ -95,6 +98,35 @@ fdb_error_t fdb_run_network(void) {
     usleep(100000); /* so that who does not wait for its end is found out */
     ended++;
     return error;
+}
+
+/*
+ * What a transaction asks of a silent cluster: a future that comes to its end by being cancelled alone, that of a watch on a key which nobody
+ * writes. Whatever other arguments there are stay unseen.
+ */
+static FDBFuture *never(FDBTransaction *transaction) {
+    FILE *asked = fopen(getenv("STUB_SILENT"), "w");
+    if (asked)
+        fclose(asked);
+    return TARGET(transaction_watch)(transaction, (const uint8_t *)"", 0);
+}
+
+#define WAITING(X)                                                                                 \
+    X(get_read_version)                                                                            \
+    X(get)                                                                                         \
+    X(get_key)                                                                                     \
+    X(get_range)                                                                                   \
+    X(get_mapped_range)                                                                            \
+    X(get_addresses_for_key)                                                                       \
+    X(get_estimated_range_size_bytes)                                                              \
+    X(get_range_split_points)                                                                      \
+    X(commit)
+
+void stub_silence(void) {
+    if (!getenv("STUB_SILENT"))
+        return;
+#define SILENCE(name) stub_target_transaction_##name = (void *)never;
+    WAITING(SILENCE)
 }
 
 static const char *directory(void) {
