@@ -60,7 +60,8 @@ static fdb_error_t greet(FDBTransaction *transaction, int *greetings_before) {
 
 int main(int argc, char **argv) {
     const char *path = argc > 1 ? argv[1] : NULL; /* NULL: ./keel.db */
-    check(fdb_select_api_version(FDB_API_VERSION), "select API version");
+    int newest = fdb_get_max_api_version(); /* a cluster older than 7.4: KEEL_API_VERSION */
+    check(fdb_select_api_version_capped(newest < FDB_API_VERSION ? newest : FDB_API_VERSION), "select API version");
     check(fdb_setup_network(), "set up network");
     pthread_t network;
     pthread_create(&network, NULL, run_network, NULL);
