@@ -14,8 +14,8 @@
  *               synced once, so it is damage; what has none is the torn last batch, which nobody was told of
  *   5. settle   the last record is written again with zeros behind it, and synced; so is the directory
  *
- * Up to 4 nothing of the log changes, so one that is refused is left as it was found; the engine may have moved records that were walked over to the base, if they did
- * not fit in memory, but none after which no other was found.
+ * Up to 4 nothing of the log changes, so one that is refused is left as it was found. The engine may
+ * have moved records that do not fit in memory to the base by then, but never the last one.
  *
  * Why 5. The last record may have been read from memory that never reached the disk (the process
  * ended before its sync, or its sync failed); once we show it to readers it must stay. A sync alone
