@@ -43,6 +43,8 @@ static fdb_error_t visit_set(void *context, struct bytes key, struct bytes value
     fdb_error_t error = base_write_set(engine->base, key, value);
     if (!error && base_write_pages(engine->base) >= engine->options.base_pages_max) {
         error = base_write_commit(engine->base, base_version(engine->base));
+        if (engine->log)
+            log_prepare(engine->log); /* it may be wanted before all is moved */
         if (!error)
             error = base_write_begin(engine->base);
     }
@@ -156,6 +158,8 @@ static int64_t keep_house(struct engine *engine) {
     if (atomic_load(&engine->failed))
         return IDLE_TICK_US;
     rotate_if_idle(engine);
+    if (engine->log)
+        log_prepare(engine->log);
     fdb_error_t lease_error = engine_renew_lease(engine); /* also while the checkpoint finds no room */
     int64_t horizon = version_clock_horizon(&engine->clock);
     fdb_error_t error = is_due(engine, horizon) ? checkpoint_run(engine, horizon) : ERROR_SUCCESS;

@@ -37,7 +37,7 @@ enum {
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
     GATHER_US_MAX = 2000,           /* for so long at most, */
-    GATHER_SHARE = 4,               /* and for no more than this part of what a batch takes, a leader waits for clients to come back */
+    GATHER_SHARE = 4,               /* and for no more than this part of what a sync takes, a leader waits for clients to come back */
     GATHER_PAUSE_MIN = 4,
     GATHER_PAUSE_MAX = 1024,
     LOOK_US = 10000,                /* how often a waiting thread looks whether its answer came another way: a timeout, a cancel */
@@ -415,7 +415,12 @@ static fdb_error_t write_durably(struct engine *engine, int64_t version) {
             log_begin_sync(engine->log);
     }
     window_apply(engine->window, version, engine->workspace.changes, batch->count);
-    return engine->log ? log_sync(engine->log) : ERROR_SUCCESS;
+    if (!engine->log)
+        return ERROR_SUCCESS;
+    int64_t begun_us = os_clock_us();
+    error = log_sync(engine->log);
+    engine->pipeline.gathering.sync_us = os_clock_us() - begun_us;
+    return error;
 }
 
 /* Brings what was assembled to the disk and the window. */
@@ -429,8 +434,8 @@ static fdb_error_t write_batch(struct engine *engine, int64_t version) {
         atomic_store(&engine->failed, true);
         return ERROR_COMMIT_UNKNOWN_RESULT;
     }
-    if (window_was_empty)
-        checkpoint_request(engine); /* it sleeps long while there is nothing to move */
+    if (window_was_empty || (engine->log && log_wants_next(engine->log)))
+        checkpoint_request(engine); /* it sleeps long while there is nothing to move; and it makes the log's next segment */
     atomic_store_explicit(&engine->disk_full, false, memory_order_relaxed);
     return ERROR_SUCCESS;
 }
@@ -520,7 +525,7 @@ static void gather(struct pipeline *pipeline) {
         gathering->pause_left--;
         return;
     }
-    int64_t patience_us = gathering->batch_us / GATHER_SHARE;
+    int64_t patience_us = gathering->sync_us / GATHER_SHARE;
     int64_t deadline = gathering->answered_us + (patience_us < GATHER_US_MAX ? patience_us : GATHER_US_MAX);
     if (os_clock_us() >= deadline)
         return;
@@ -528,7 +533,7 @@ static void gather(struct pipeline *pipeline) {
     while (queued(pipeline) < target && !pipeline->stopping && os_clock_us() < deadline)
         os_condition_wait_until(&pipeline->gathered, &pipeline->lock, deadline);
     pipeline->gather_target = 0;
-    if (queued(pipeline) >= target) {
+    if (queued(pipeline) >= target && os_clock_us() < deadline) { /* a system's timers are late: then it was in vain, too */
         gathering->pause = 0;
     } else {
         gathering->pause = gathering->pause < GATHER_PAUSE_MIN ? GATHER_PAUSE_MIN : gathering->pause * 2;
@@ -601,13 +606,11 @@ static void lead(struct engine *engine, uint64_t last) {
         struct commit_request *rest = NULL;
         struct watch *fired = NULL;
         struct gathering *gathering = &pipeline->gathering;
-        int64_t begun_us = os_clock_us();
         process(engine, requests, &rest, &fired);
         gathering->clients = queued(pipeline);
         gathering->clients += answer(requests);
         announce(pipeline, batch);
         gathering->answered_us = os_clock_us();
-        gathering->batch_us = gathering->answered_us - begun_us;
         watches_fire(fired, ERROR_SUCCESS);
         os_mutex_lock(&pipeline->lock);
         if (rest)

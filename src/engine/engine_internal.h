@@ -38,7 +38,7 @@ enum { ANSWERS_MAX = 8 };
 /* What the leader knows of its clients: see gather in commit.c. */
 struct gathering {
     unsigned clients;     /* that were seen at work: the commits of the last batch and those that waited behind it */
-    int64_t batch_us;     /* how long that batch took */
+    int64_t sync_us;      /* how long that batch waited for the disk */
     int64_t answered_us;  /* and when it was answered */
     unsigned pause;       /* batches for which nobody is waited for, after it was in vain */
     unsigned pause_left;  /* of these, still to come */

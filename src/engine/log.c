@@ -10,8 +10,8 @@
  *     full ─ full ─ ... ─ current ─ prepared
  *
  * Records go to the current one. When a record does not fit, log_reserve moves on to the prepared
- * one, or makes one there and then; log_release makes the next one ahead of time, from a segment it
- * has just retired or as a new file, so that a commit seldom pays for it. The very first segment is
+ * one, or makes one there and then; log_prepare makes the next one ahead of time, from a segment that
+ * was retired or as a new file, so that a commit seldom pays for it (log_wants_next). The very first segment is
  * small, so that a fresh database opens at once, and each new one is larger until segment_bytes.
  *
  * Invariants:
@@ -165,6 +165,7 @@ static void switch_to(struct log *log, struct log_segment *segment) {
             os_file_close(&passed->file);
     }
     log->current = segment;
+    log->asked = false;
     atomic_store_explicit(&log->offset, LOG_SEGMENT_HEADER_BYTES, memory_order_relaxed);
 }
 
@@ -199,7 +200,7 @@ static fdb_error_t rotate(struct log *log, uint64_t record_bytes) {
         return ERROR_SUCCESS;
     os_mutex_lock(&log->rotation);
     fdb_error_t error = ERROR_SUCCESS;
-    /* log_release may have prepared one while we waited for it. */
+    /* One may have been prepared while we waited. */
     if (!switch_to_prepared(log, record_bytes)) {
         struct log_segment *segment;
         error = log_segment_make(log, next_segment_bytes(log), record_bytes, &segment);
@@ -441,19 +442,31 @@ static void trim_spares(struct log *log) {
     }
 }
 
-/* Makes the next segment ahead of its need. What goes wrong is left to log_reserve to meet and report. */
-static void prepare_next(struct log *log) {
+static bool is_quarter_full(struct log *log) {
+    return atomic_load_explicit(&log->offset, memory_order_relaxed) >= log->current->size / 4;
+}
+
+bool log_wants_next(struct log *log) {
+    if (log->asked || !is_quarter_full(log))
+        return false;
+    log->asked = true;
+    return true;
+}
+
+/* What goes wrong is left to log_reserve to meet and report. */
+void log_prepare(struct log *log) {
+    os_mutex_lock(&log->rotation);
     os_mutex_lock(&log->mutex);
-    uint64_t used = atomic_load_explicit(&log->offset, memory_order_relaxed);
-    bool wanted = !log->current->next && used >= log->current->size / 4;
+    bool wanted = !log->current->next && is_quarter_full(log);
     uint64_t size = next_segment_bytes(log);
     os_mutex_unlock(&log->mutex);
     struct log_segment *segment;
-    if (!wanted || log_segment_make(log, size, 0, &segment) != 0)
-        return;
-    os_mutex_lock(&log->mutex);
-    append_segment(log, segment);
-    os_mutex_unlock(&log->mutex);
+    if (wanted && log_segment_make(log, size, 0, &segment) == 0) {
+        os_mutex_lock(&log->mutex);
+        append_segment(log, segment);
+        os_mutex_unlock(&log->mutex);
+    }
+    os_mutex_unlock(&log->rotation);
 }
 
 fdb_error_t log_release(struct log *log, int64_t version) {
@@ -464,7 +477,6 @@ fdb_error_t log_release(struct log *log, int64_t version) {
     fdb_error_t error = retire_all(log, released, &limits, &spares);
     fdb_error_t offer_error = offer_spares(log, spares);
     trim_spares(log);
-    prepare_next(log);
     os_mutex_unlock(&log->rotation);
     return error ? error : offer_error;
 }

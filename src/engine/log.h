@@ -48,6 +48,13 @@ void log_begin_sync(struct log *log);
 fdb_error_t log_sync(struct log *log);
 
 /*
+ * True once a segment: a good part of it is used, and somebody should call log_prepare, which makes the next one ready so that no commit has to. The first by the
+ * thread that appends, the second by any other, as often as it likes; it does nothing where there is nothing to do.
+ */
+bool log_wants_next(struct log *log);
+void log_prepare(struct log *log);
+
+/*
  * Everything up to `version` is safe in the base: segments that hold nothing newer are kept for reuse (a few) or removed. Any thread.
  */
 fdb_error_t log_release(struct log *log, int64_t version);

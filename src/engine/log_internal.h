@@ -44,6 +44,7 @@ struct log {
     size_t buffer_bytes;
     int64_t last_version; /* of the last record */
     bool unsynced;        /* the current segment holds a record that was not synced */
+    bool asked; /* log_wants_next was true for the current segment */
     bool failed;          /* a write or sync failed: nothing more is taken */
     uint64_t append_offset; /* where the last record begins */
     _Atomic uint64_t offset; /* where the next record goes; written by the appending thread, read by log_release */

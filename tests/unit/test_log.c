@@ -62,6 +62,7 @@ static void released_segments_are_recycled(void **state) {
         if (i % 20 == 19) {
             released = model[model_count - 10].version;
             assert_int_equal(log_release(log, released), 0);
+            log_prepare(log);
         }
         if (log_bytes(log) > bytes_max)
             bytes_max = log_bytes(log);
@@ -69,6 +70,7 @@ static void released_segments_are_recycled(void **state) {
     assert_true(bytes_max < 24 * SEGMENT_BYTES);
     released = model[model_count - 1].version;
     assert_int_equal(log_release(log, released), 0);
+    log_prepare(log);
     uint64_t bytes = log_bytes(log);
     log_close(log);
     struct image image;
@@ -224,6 +226,7 @@ static void torn_tail_in_a_recycled_segment(void **state) {
         if (i < 150) {
             released = model[model_count - 1].version;
             assert_int_equal(log_release(log, released), 0);
+            log_prepare(log);
         }
     }
     commit(log, 1200);
@@ -532,6 +535,7 @@ static void random_histories(void **state) {
                 if (checkpoint > 0)
                     released = model[checkpoint - 1].version;
                 assert_int_equal(log_release(log, released), 0);
+                log_prepare(log);
             } else if (choice < 93) {
                 log = crash_while_appending(log);
                 if (checkpoint > model_count)
@@ -555,6 +559,7 @@ static void *release_repeatedly(void *argument) {
     struct log *log = argument;
     while (!atomic_load(&thread_stop)) {
         assert_int_equal(log_release(log, atomic_load(&thread_released)), 0);
+        log_prepare(log);
         assert_true(log_bytes(log) >= SEGMENT_BYTES);
         os_sleep_us(50);
     }

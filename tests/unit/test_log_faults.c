@@ -54,6 +54,7 @@ static int run_until_failure(bool *reached_end) {
         if (i % 7 == 6) {
             released = model[model_count - 4].version;
             log_release(log, released); /* may fail; the next one goes on */
+            log_prepare(log);
         }
     }
     log_close(log);
@@ -163,6 +164,7 @@ static void crash_at_every_call_with(bool names_lost) {
             if (!crashed && i % 7 == 6) {
                 released = model[model_count - 4].version;
                 assert_int_equal(log_release(log, released), 0);
+                log_prepare(log);
                 crashed = fault_calls > call;
             }
         }
@@ -244,6 +246,7 @@ static void every_allocation_fails(void **state) {
             memory_fail_after(countdown);
             fdb_error_t error = log_reserve(log, length);
             log_release(log, 0);
+            log_prepare(log);
             memory_fail_after(-1);
             assert_true(error == 0 || error == ERROR_LARGE_ALLOC_FAILED);
             commit(log, length);
