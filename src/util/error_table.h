@@ -224,7 +224,7 @@
     X(ADDRESS_IN_USE, 2105, "The local address is taken")                                          \
     X(INVALID_LOCAL_ADDRESS, 2106, "The local address is not valid")                               \
     X(TLS_ERROR, 2107, "TLS failed")                                                               \
-    X(UNSUPPORTED_OPERATION, 2108, "An embedded database does not support this operation")         \
+    X(UNSUPPORTED_OPERATION, 2108, "This database does not support this operation")                \
     X(TOO_MANY_TAGS, 2109, "The transaction has too many tags")                                    \
     X(TAG_TOO_LONG, 2110, "The tag is too long")                                                   \
     X(TOO_MANY_TAG_THROTTLES, 2111, "Too many tags are held back")                                 \
