@@ -92,6 +92,7 @@ struct database_status {
     uint64_t base_free_bytes;             /* of base_bytes: pages that will be used again */
     uint64_t damaged_reads;               /* that met a row whose checksum does not match */
     uint64_t handle_count;                /* FDBDatabase objects that lead here */
+    uint64_t connection_count;            /* of other processes */
     int64_t process_id;
     int64_t uptime_us;
     uint64_t pin_count;    /* long reads under way */
@@ -121,6 +122,7 @@ struct database_methods {
 struct database {
     const struct database_methods *methods;
     _Atomic uint64_t handles; /* FDBDatabase objects that lead here: kept, and shown by the status, for who opens and shares it (api/engines.c) */
+    _Atomic uint64_t connections; /* of other processes: likewise, for who serves it (remote/server.c) */
 };
 
 /*

@@ -550,6 +550,7 @@ static void engine_status(struct database *database, struct database_status *sta
     latency_read(&engine->commit_latency, &status->commit_latency);
     latency_read(&engine->read_latency, &status->read_latency);
     status->handle_count = atomic_load(&engine->database.handles);
+    status->connection_count = atomic_load(&engine->database.connections);
     status->process_id = os_process_id();
     status->uptime_us = os_clock_us() - engine->opened_us;
     status->watch_count = watches_count(engine->watches);

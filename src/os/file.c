@@ -186,7 +186,8 @@ static int write_fully(int descriptor, uint64_t offset, const uint8_t *data, siz
 }
 
 fdb_error_t os_file_preallocate(struct os_file *file, uint64_t size) {
-    static const uint8_t zeros[16 * 1024]; /* a system caches what was written at once as one piece, and goes through the whole piece at every later write and sync */
+    /* Small: a system may cache what was written at once as one piece, and go through all of it at every later write and sync. */
+    static const uint8_t zeros[16 * 1024];
     fdb_error_t error = fault_at_file("allocate", file);
     if (error)
         return error;

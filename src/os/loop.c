@@ -6,9 +6,9 @@
  *
  * Tasks are a stack, linked through the tasks themselves, that posters push to without the mutex and
  * the loop takes as a whole, turns round and runs. Only who pushes to an empty stack looks whether
- * the loop has to be woken, and a thread that has more to post wakes it when it is through (later.h); others' tasks wait with
- * its first till then. Between two such rounds all timers that are due expire, so neither can
- * starve the other.
+ * the loop has to be woken, and a thread that has more to post wakes it when it is through
+ * (later.h); others' tasks wait with its first till then. Between two such rounds all timers that
+ * are due expire, so neither can starve the other.
  *
  * Timers are a binary heap by deadline, linked through the timers themselves, so that setting one
  * needs no memory and cannot fail. The heap is a complete tree; a timer at index i has its children

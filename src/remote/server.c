@@ -176,7 +176,7 @@ static void free_session(struct session *session) {
     protocol_free(&session->output);
     memory_free(session->input);
     memory_free(session);
-    atomic_fetch_sub(&server->connections, 1);
+    atomic_fetch_sub(&server->database->connections, 1);
 }
 
 /* ---- Sending ---- */
@@ -335,7 +335,7 @@ static void open_session(struct remote_server *server, const struct listener *li
         session->next->previous = session;
     server->sessions = session;
     server->has_deadlines = true;
-    atomic_fetch_add(&server->connections, 1);
+    atomic_fetch_add(&server->database->connections, 1);
     atomic_fetch_add(&server->connections_total, 1);
 }
 
@@ -354,7 +354,7 @@ static void accept_all(struct remote_server *server, struct listener *listener) 
             log_line("a connection of process %d was refused: it is another user's", process);
             server_send_refusal(&socket, ERROR_DATABASE_IN_USE, "it is another user's");
             os_socket_close(&socket);
-        } else if (atomic_load(&server->connections) >= server->limits.connections) {
+        } else if (atomic_load(&server->database->connections) >= server->limits.connections) {
             log_line("a connection was refused: there are %llu already", (unsigned long long)server->limits.connections);
             os_socket_close(&socket);
         } else {
@@ -529,7 +529,7 @@ fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket 
 }
 
 void remote_server_get_status(struct remote_server *server, struct remote_server_status *status) {
-    status->connections = atomic_load(&server->connections);
+    status->connections = atomic_load(&server->database->connections);
     status->connections_total = atomic_load(&server->connections_total);
     status->requests_total = atomic_load(&server->requests_total);
     status->violations_total = atomic_load(&server->violations_total);

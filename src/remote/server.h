@@ -27,7 +27,7 @@ fdb_error_t remote_server_start(struct database *database, struct remote_server 
  */
 fdb_error_t remote_server_listen(struct remote_server *server, struct os_socket listener, const char *secret);
 
-/* What a person may want to know. Any thread. What connections hold is 0 when they are gone. */
+/* What the connections hold, for tests: 0 when they are gone. The database's own status has their number. Any thread. */
 struct remote_server_status {
     uint64_t connections, connections_total, requests_total, violations_total;
     uint64_t transactions; /* that clients have */

@@ -120,7 +120,7 @@ struct remote_server {
     bool has_deadlines;   /* some session has one: see sweep */
     struct rows rows;     /* scratch */
     struct arena arena;   /* likewise */
-    _Atomic uint64_t connections, connections_total, requests_total, violations_total;
+    _Atomic uint64_t connections_total, requests_total, violations_total;
     _Atomic uint64_t transactions, waiting, bytes_held, buffer_bytes; /* see struct remote_server_status */
 };
 

@@ -83,10 +83,10 @@ static void add_keel(struct text *text, const struct database_status *status, co
                      long watches, long transactions) {
     add(text,
         "\"keel\":{\"path\":\"%s\",\"in_memory\":%s,\"durable\":%s,\"failed\":%s,\"disk_full\":%s,"
-        "\"process_id\":%lld,\"uptime_seconds\":%.3f,\"clients\":%llu,\"transactions_open\":%ld,",
+        "\"process_id\":%lld,\"uptime_seconds\":%.3f,\"clients\":%llu,\"connections\":%llu,\"transactions_open\":%ld,",
         path, yes_or_no(status->in_memory), yes_or_no(status->durable), yes_or_no(status->failed),
         yes_or_no(status->disk_full), (long long)status->process_id,
-        (double)status->uptime_us / 1e6, number(status->handle_count), transactions);
+        (double)status->uptime_us / 1e6, number(status->handle_count), number(status->connection_count), transactions);
     add(text,
         "\"read_version\":%lld,\"base_version\":%lld,\"horizon_version\":%lld,\"rows_read\":%llu,"
         "\"batches\":%llu,\"mutation_bytes\":%llu,\"window_bytes\":%llu,\"window_bytes_max\":%llu,",

@@ -307,6 +307,7 @@ def test_while_another_process_has_the_database(keel):
     assert rows_of(keel) == rows
     status = keel.json("status", "--interval", "0")[0]["keel"]
     assert status["process_id"] == process.pid and status["clients"] >= 1, status
+    assert status["connections"] == 1, status  # this command's
     assert keel.json("check", "--online")[0]["rows"] == len(rows)
     assert keel.json("copy", "copy.db")[0]["rows"] == len(rows)
     keel.ok("backup", "some.backup")

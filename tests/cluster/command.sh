@@ -6,16 +6,7 @@
 set -u
 keel=$1
 directory=$(dirname "$KEEL_TEST_CLUSTER")
-passed=0
-failed=0
-check() {
-    if [ "$2" = "$3" ]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        printf 'not ok - %s\n  found    %s\n  expected %s\n' "$1" "$2" "$3"
-    fi
-}
+. "$(dirname "$0")/check.sh"
 contains() {
     case $2 in
     *"$3"*) check "$1" yes yes ;;
