@@ -15,7 +15,7 @@ for program in "$@"; do
     [ $status -ne 0 ] && [ "$bad" -eq 0 ] && bad=1
     passed=$((passed + good))
     failed=$((failed + bad))
-    [ "$bad" -eq 0 ] || { echo "== $program (exit $status)"; tail -n 60 "$output"; }
+    [ "$bad" -eq 0 ] || { echo "== $program (exit $status)"; grep -aE -B 4 'FAILED|ERROR' "$output" | head -n 60; tail -n 20 "$output"; }
 done
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -6,13 +6,16 @@
 #
 # A test says how many of its cases passed and failed in its last line "N passed, N failed", or in cmocka's words; one that says neither
 # counts as one, by its exit code. One that ends badly without naming a failure counts as one failure. The output of each goes to a
-# file under LOGS and is shown when something failed. The last line is the sum.
+# file under LOGS. When all have run, those that failed are shown: the places that say so, then the end. The last line is the sum.
 set -u
 logs=$1
 shift
 mkdir -p "$logs"
+# How test programs say that something failed: cmocka, python, our own, the sanitizers.
+failure='^(FAIL|not ok|Traceback|Assertion)|FAILED|\[  ERROR|[Aa]ssertion .*failed|Sanitizer|runtime error:'
 total_passed=0
 total_failed=0
+failed_names=
 for entry in "$@"; do
     name=${entry%%=*}
     command=${entry#*=}
@@ -41,9 +44,15 @@ for entry in "$@"; do
     if [ "$failed" -eq 0 ]; then
         printf 'ok    %-32s %s passed\n' "$name" "$passed"
     else
+        failed_names="$failed_names $name"
         printf 'FAIL  %-32s %s passed, %s failed (exit %s), see %s\n' "$name" "$passed" "$failed" "$status" "$log"
-        tail -n 60 "$log" | sed 's/^/      | /'
     fi
 done
+for name in $failed_names; do
+    echo "---- $name failed"
+    grep -anE -B 4 -A 16 "$failure" "$logs/$name.log" | head -n 120 | cut -c 1-2000 | sed 's/^/      > /'
+    tail -n 20 "$logs/$name.log" | cut -c 1-2000 | sed 's/^/      | /'
+done
+[ -z "$failed_names" ] || echo "failed:$failed_names"
 echo "$total_passed passed, $total_failed failed"
 [ "$total_failed" -eq 0 ]

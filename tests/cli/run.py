@@ -16,7 +16,7 @@ Python's standard library is all there is. For tests on a terminal see terminal.
         assert keel.json("get", "hello")[0]["value"]["text"] == "world"
 
 Random tests take their seed from KEEL_SEED (1 by default) and their number of rounds from KEEL_ROUNDS. The examples in the commands' help are run
-by test_help.py. The last line counts: "N passed, N failed".
+by test_help.py. What failed is said again at the end. The last line counts: "N passed, N failed".
 """
 import importlib.util
 import json
@@ -125,6 +125,9 @@ def load(path):
     return module
 
 
+failures = []
+
+
 def run_test(binary, label, function):
     directory = tempfile.mkdtemp(prefix="keel-cli-")
     try:
@@ -133,8 +136,8 @@ def run_test(binary, label, function):
         print(f"skip  {label}: {reason}")
         return None
     except Exception:
-        print(f"FAIL  {label}  (again: tests/cli/run.py {binary} {label})")
-        traceback.print_exc(file=sys.stdout)
+        failures.append(f"FAIL  {label}  (again: tests/cli/run.py {binary} {label})\n{traceback.format_exc()}")
+        print(failures[-1], end="")
         return False
     finally:
         shutil.rmtree(directory, ignore_errors=True)
@@ -163,6 +166,7 @@ def main():
             passed += outcome is True
             failed += outcome is False
             sys.stdout.flush()
+    print("".join(["\n", *failures] if failures else []), end="")
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 
