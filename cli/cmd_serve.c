@@ -13,6 +13,7 @@
  */
 #include "api/engines.h"
 #include "api/place.h"
+#include "core.h"
 #include "operation.h"
 #include "os/socket.h"
 
@@ -280,5 +281,6 @@ int command_serve(struct session *session, int argc, char **argv) {
     if (serving.has_listener)
         os_socket_close(&serving.listener);
     sigaction(SIGTERM, &before, NULL);
+    session_forget_interrupt();
     return code;
 }

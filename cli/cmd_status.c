@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include "core.h"
 #include "operation.h"
 
 /* ---- For people ---- */
@@ -213,8 +214,10 @@ int command_top(struct session *session, int argc, char **argv) {
     if (!sample_take(session, &before, &code))
         return code;
     for (int64_t i = 0; i < count; i++) {
-        if (!pause_seconds(seconds))
-            break; /* Ctrl-C is how it is meant to end */
+        if (!pause_seconds(seconds)) {
+            session_forget_interrupt(); /* Ctrl-C is how it is meant to end */
+            break;
+        }
         if (!sample_take(session, &after, &code)) {
             sample_free(&before);
             return code;

@@ -158,7 +158,6 @@ int command_run(struct session *session, int argc, char **argv) {
         return unknown(argv[0]);
     bool json = session->json, assume_yes = session->assume_yes, quiet = session->quiet;
     bool help = take_common(session, &argc, argv);
-    session_forget_interrupt();
     session->must_exist = command->only_reads;
     int code = EXIT_OK;
     if (help)

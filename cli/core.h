@@ -17,7 +17,7 @@ void session_catch_terminal_changes(void);
 bool session_terminal_changed(void);
 /* As session_wait, for so long at most, 0 for ever: then 1031. For watches, which outlive their transaction and its timeout. */
 fdb_error_t session_wait_seconds(FDBFuture *future, double seconds);
-/* A command begins: a Ctrl-C from before does not count. */
+/* A Ctrl-C has done what it should: it does not count for what comes next. Not when a command begins: it may have come for the script. */
 void session_forget_interrupt(void);
 /* Drops the current transaction, if any, and closes the database. */
 void session_close(struct session *session);

@@ -119,7 +119,7 @@ int shell_script(struct session *session, int descriptor) {
     int first_error = EXIT_OK;
     bool leave = false;
     buffer_append(&reader.bytes, "", 0);
-    while (!leave && next_line(&reader, &line, &length)) {
+    while (!leave && !session_interrupted() && next_line(&reader, &line, &length)) {
         snprintf(where, sizeof where, "line %zu: ", ++number);
         int code = run_line(session, line, length, where, &leave);
         if (code == EXIT_OK)

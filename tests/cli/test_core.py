@@ -547,6 +547,17 @@ def test_interrupting_a_script(keel):
     assert shell.returncode == 130
 
 
+def test_interrupting_a_script_that_waits_for_nothing(keel):
+    """Its commands take no time: the signal comes between two of them as well as into one."""
+    keel.ok("set", "a", "1")
+    keel.write("script", "get a\n" * 1000000)
+    with open(keel.path("script")) as script, subprocess.Popen([keel.binary, keel.db], stdin=script, stdout=subprocess.PIPE, env=keel.environment) as shell:
+        assert shell.stdout.readline() == b"1\n"
+        shell.send_signal(signal.SIGINT)
+        out = shell.stdout.read()
+    assert shell.returncode == 130 and len(out) < 2 * 999999, (shell.returncode, len(out))
+
+
 # ---- Output ----
 
 def test_broken_pipe(keel):
