@@ -28,6 +28,8 @@ import tempfile
 import traceback
 
 TIMEOUT_SECONDS = 300  # for a command that hangs; never a measure of anything
+# How long a process gets to do something that cannot be seen from outside. A test tries one after the other, anew, until it was enough.
+PATIENCE_SECONDS = (0.3, 1, 4, 16, 64)
 
 
 class Skip(Exception):
@@ -66,6 +68,11 @@ class Keel:
 
     def path(self, name):
         return os.path.join(self.directory, name)
+
+    def forget(self, *names):
+        """Removes files and databases of the test, its own database if none is named."""
+        for path in map(self.path, names or ("test.db",)):
+            shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
 
     def write(self, name, text):
         with open(self.path(name), "wb") as file:

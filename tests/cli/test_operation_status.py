@@ -73,7 +73,14 @@ def deleted(keel):
     rows = random_rows(keel.seed, 4000, 300)
     put(keel, rows)
     process = start(keel, keel.db, stdin=subprocess.PIPE)
-    process.stdin.write(b"status --interval 0.5\nclearrange --yes a \\xfe\nstatus --interval 0.5\n")
+
+    for line in (b"", b"clearrange --yes a \\xfe\n"):
+        process.stdin.write(line)
+        window_bytes = 1
+        while window_bytes > 0:  # until checkpoints have brought all to the base
+            process.stdin.write(b"status --interval 0.05 --json\n")
+            process.stdin.flush()
+            window_bytes = json.loads(process.stdout.readline())["keel"]["window_bytes"]
     process.communicate()
     return [(key, value) for key, value in rows if not b"a" <= key < b"\xfe"]
 
@@ -129,10 +136,8 @@ def test_bench(keel):
 
 
 def test_bench_interrupted(keel):
-    process = start(keel, keel.db, "bench", "--seconds", "30")
-    for _ in range(1000):
-        if glob.glob(keel.db + ".bench-*/db/log/*"):
-            break
+    process = start(keel, keel.db, "bench", "--seconds", "1000")
+    while process.poll() is None and not glob.glob(keel.db + ".bench-*/db/log/*"):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
