@@ -21,7 +21,7 @@ import struct
 import termios
 import time
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 300
 
 PROMPT, IN_TRANSACTION = "keel> ", "keel*> "
 TAB, CONTROL_C, CONTROL_D, CONTROL_P, UP = "\t", "\x03", "\x04", "\x10", "\x1b[A"

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 
+from run import TIMEOUT_SECONDS
+
 LONG = "x" * 10001
 
 
@@ -395,7 +397,13 @@ def test_transaction_that_is_not_committed(keel):
     assert keel.ok("getrange") == "b is 2\n"
 
 
+def slowly(keel):
+    """Transactions may take as long as they like: for tests whose steps are processes."""
+    keel.environment["KEEL_LIFETIME_MS"] = "300000"
+
+
 def test_conflict_names_the_keys(keel):
+    slowly(keel)
     keel.ok("set", "a", "1")
     with subprocess.Popen([keel.binary, "--keep-going", keel.db], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           env=keel.environment) as shell:
@@ -403,7 +411,7 @@ def test_conflict_names_the_keys(keel):
         shell.stdin.flush()
         version = int(shell.stdout.readline())
         script = f"set (\"users\", 7) changed\nbegin --read-version {version}\nget (\"users\", 7)\nset b 2\ncommit\nget b\n"
-        out, err = shell.communicate(script.encode(), timeout=60)
+        out, err = shell.communicate(script.encode(), timeout=TIMEOUT_SECONDS)
     assert shell.returncode == 3 and b"(1020)" in err and b"nothing of it was written" in err, (out, err)
     assert b'conflict ("users", 7)\n' in out, out
 
@@ -447,7 +455,7 @@ def test_timeout(keel):
     assert "(1031)" in error and "--timeout" in error, error
     for wrong in ("0", "-1", "x", ""):
         assert keel.command("--timeout", wrong, keel.db, "get", "a").code == 2, wrong
-    assert keel.ok("get", "a", options=("--timeout=5",)) == "1\n"
+    assert keel.ok("get", "a", options=("--timeout=100",)) == "1\n"
 
 
 # ---- watch ----
@@ -480,13 +488,14 @@ def test_watch_from_another_process(keel):
 
 
 def test_conflict_with_another_process(keel):
+    slowly(keel)
     keel.ok("set", "a", "1")
     with start_shell(keel) as shell:
         shell.stdin.write(b"begin\nget a\n")
         shell.stdin.flush()
         assert shell.stdout.readline() == b"1\n"
         keel.ok("set", "a", "2")
-        out, err = shell.communicate(b"set b 1\ncommit\n", timeout=60)
+        out, err = shell.communicate(b"set b 1\ncommit\n", timeout=TIMEOUT_SECONDS)
     assert shell.returncode == 1 and out == b"conflict a\n" and b"(1020)" in err, (out, err)
     keel.fails(3, "get", "b")
 
@@ -499,8 +508,8 @@ def test_owner_ends_and_another_takes_over(keel):
             shell.stdin.flush()
             assert shell.stdout.readline() == b"1\n"
         owner.kill()
-        owner.wait(timeout=60)
-        out, err = joined.communicate(b"set b 2\nget b\n", timeout=60)
+        owner.wait(timeout=TIMEOUT_SECONDS)
+        out, err = joined.communicate(b"set b 2\nget b\n", timeout=TIMEOUT_SECONDS)
     assert joined.returncode == 0 and out == b"2\n", (out, err)
 
 
@@ -543,7 +552,7 @@ def test_interrupting_a_script(keel):
         shell.stdin.flush()
         assert shell.stdout.readline() == b"1\n"
         shell.send_signal(signal.SIGINT)
-        shell.wait(timeout=60)
+        shell.wait(timeout=TIMEOUT_SECONDS)
     assert shell.returncode == 130
 
 

@@ -256,7 +256,7 @@ def test_programs_read_it(keel):
     keel.write("docs.jsonl", '{"id": 1, "tags": ["dev", "ops"]}\n')
     keel.ok("import", "users.csv", "--into", "/app/users", "--types", "id:int", "--index", "city")
     keel.ok("import", "docs.jsonl", "--into", "/app/docs", "--key", "id")
-    done = subprocess.run([keel.path("program"), keel.db], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    done = subprocess.run([keel.path("program"), keel.db], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT_SECONDS)
     assert done.returncode == 0 and done.stdout.decode() == expected, done
 
 
@@ -454,7 +454,7 @@ def test_memory(keel):
             time.sleep(0.1)
         with open(f"/proc/{process.pid}/status") as file:
             peaks.append(int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1)))
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
         assert process.returncode == 0 and f"{rows:,} rows" in out.decode(), err
     assert peaks[1] < peaks[0] + 1024, peaks
 
@@ -683,7 +683,7 @@ def test_slow_export(keel):
         exports.append((process, process.stdout.read(100), open(keel.path(file), "rb").read()))
     time.sleep(6)
     for process, first, expected in exports:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
         assert process.returncode == 0 and first + out == expected, err
 
 

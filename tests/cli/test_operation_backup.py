@@ -193,7 +193,7 @@ def test_interrupted_backup_leaves_nothing(keel):
         process = start(keel, keel.db, "backup", "some.backup")
         time.sleep(0.002 * round_number)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=TIMEOUT_SECONDS)
         if exists(keel, "some.backup"):
             assert process.returncode == 0, err
             keel.ok("backup", "--verify", "some.backup")

@@ -406,6 +406,7 @@ def test_planted_damage_of_files(keel):
 
 def test_a_damaged_log_record(keel):
     """The first of several synced records is changed: what follows it proves that it was there."""
+    keel.environment["KEEL_LIFETIME_MS"] = "300000"  # no checkpoint brings them to the base
     process = start(keel, keel.db, stdin=subprocess.PIPE)
     process.stdin.write(b"set first row-that-is-damaged\nset second row\nset third row\nget third\n")
     process.stdin.flush()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+from run import TIMEOUT_SECONDS
 from operation_tools import escaped, put, random_rows, rows_of, start
 
 
@@ -54,7 +55,7 @@ def test_top(keel):
     process = start(keel, keel.db, "top", "--interval", "0.05")
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 0  # Ctrl-C is how it is meant to end
 
 
@@ -140,5 +141,5 @@ def test_bench_interrupted(keel):
     while process.poll() is None and not glob.glob(keel.db + ".bench-*/db/log/*"):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 130 and os.listdir(keel.directory) == []

@@ -7,6 +7,8 @@ import stat
 import subprocess
 import time
 
+from run import TIMEOUT_SECONDS
+
 
 def start(keel, *arguments, environment=None, pass_fds=(), preexec=None):
     process = subprocess.Popen([keel.binary, *arguments], cwd=keel.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -16,12 +18,12 @@ def start(keel, *arguments, environment=None, pass_fds=(), preexec=None):
 
 def stop(process):
     process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=TIMEOUT_SECONDS)
     assert process.returncode == 0, (process.returncode, errors)
 
 
 def run(keel, *arguments):
-    return subprocess.run([keel.binary, *arguments], cwd=keel.directory, capture_output=True, text=True, timeout=60)
+    return subprocess.run([keel.binary, *arguments], cwd=keel.directory, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
 
 
 def test_serve_over_both(keel):
@@ -98,7 +100,7 @@ def test_serve_speaks_to_systemd(keel):
         listener.listen()
         name = os.path.join(keel.directory, "notify")
         notified.bind(name)
-        notified.settimeout(60)
+        notified.settimeout(TIMEOUT_SECONDS)
 
         def hand_in():
             os.dup2(listener.fileno(), 3)
@@ -120,7 +122,7 @@ def test_a_server_that_is_gone_is_reported(keel):
     process, _ = start(keel, "serve", "a.db", "--listen", "127.0.0.1:0")
     stop(process)
     environment = dict(os.environ, KEEL_OWNER_TIMEOUT="0.3")
-    gone = subprocess.run([keel.binary, "a.db.cluster", "get", "x"], cwd=keel.directory, capture_output=True, text=True, timeout=60, env=environment)
+    gone = subprocess.run([keel.binary, "a.db.cluster", "get", "x"], cwd=keel.directory, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment)
     assert gone.returncode == 1 and "(20021)" in gone.stderr, gone
 
 
@@ -130,7 +132,7 @@ def test_a_stopped_owner_is_reported(keel):
     process.send_signal(signal.SIGSTOP)
     try:
         time.sleep(0.1)
-        silent = subprocess.run([keel.binary, "a.db", "get", "x"], cwd=keel.directory, capture_output=True, text=True, timeout=60, env=environment)
+        silent = subprocess.run([keel.binary, "a.db", "get", "x"], cwd=keel.directory, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, env=environment)
     finally:
         process.send_signal(signal.SIGCONT)
     assert silent.returncode == 1 and "(20021)" in silent.stderr, silent
