@@ -4,6 +4,7 @@
  * list of open databases; and one that does everything ten thousand times, watching memory. Run
  * under the thread and address sanitizers as well.
  */
+#define _GNU_SOURCE /* gettid */
 #include "misuse.h"
 
 enum { THREADS = 8 };
@@ -209,10 +210,23 @@ static void cancel_while_blocked(void) {
     end_while_blocked(":memory:", fdb_transaction_cancel, false);
 }
 
+static _Atomic pid_t blocked[THREADS]; /* 0: not yet */
+
 static void *block_only(void *future) {
-    atomic_fetch_add(&turn, 1);
+    blocked[atomic_fetch_add(&turn, 1)] = gettid();
     CHECK_EQUAL(fdb_future_block_until_ready(future), 0);
     return NULL;
+}
+
+/* Whether the kernel says that the thread sleeps. */
+static bool is_asleep(pid_t thread) {
+    char name[64], state = 0;
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(name, "r");
+    bool read = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1;
+    if (file)
+        fclose(file);
+    return read && state == 'S';
 }
 
 /* Forbidden, but all too easy: the wait ends as with a cancel, and touches no freed memory. */
@@ -225,10 +239,14 @@ static void future_destroyed_under_blocked_threads(void) {
         pthread_t threads[THREADS];
         atomic_store(&turn, 0);
         for (int j = 0; j < THREADS; j++)
+            atomic_store(&blocked[j], 0);
+        for (int j = 0; j < THREADS; j++)
             CHECK_EQUAL(pthread_create(&threads[j], NULL, block_only, watch), 0);
-        while (atomic_load(&turn) < THREADS)
-            sched_yield();
-        usleep(is_checked_memory() ? 200000 : 20000); /* now they surely sleep */
+        for (int j = 0; j < THREADS; j++) {
+            while (!is_asleep(blocked[j]))
+                usleep(1000);
+        }
+        usleep(is_checked_memory() ? 200000 : 20000); /* now they surely sleep for the future */
         if (i % 2)
             fdb_transaction_destroy(tr);
         fdb_future_destroy(watch);
