@@ -12,7 +12,7 @@
 # What is installed lies under build/clients (KEEL_CLIENTS names another place), so a second run
 # downloads and compiles nothing. A missing toolchain is installed with apt where that is possible;
 # a client that cannot be had counts as failed, with the reason. Every check is one line, `ok - ` or
-# `not ok - `, and the last line of all is `N passed, N failed`.
+# `not ok - `; what failed is said again at the end, and the last line of all is `N passed, N failed`.
 #
 # A client program is run four times, each a process of its own: on a fresh database given by path,
 # again on what it left there, on the default database of a fresh working directory, and again. It
@@ -57,11 +57,13 @@ MAVEN_DEPENDENCY_PLUGIN=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 RUST_MINOR_MIN=85
 # npm's and Go's are in node/package-lock.json and go/go.mod, Rust's in rust/Cargo.lock.
 
-SECONDS_MAX=180         # one run of one client
-INSTALL_SECONDS_MAX=300 # one installation or build
+SECONDS_MAX=600         # one run of one client; for one that hangs
+INSTALL_SECONDS_MAX=900 # one installation or build
+INSTALL_ATTEMPTS=3      # a registry may be busy
 
 passed=0
 failed=0
+failures=()
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -72,18 +74,20 @@ pass() {
 
 fail() {
     failed=$((failed + 1))
+    failures+=("$1")
     printf 'not ok - %s\n' "$1"
 }
 
 # --- installing ---
 
-# install NAME COMMAND...: runs a build step quietly; its last lines are shown if it fails.
+# install NAME COMMAND...: runs a build step quietly, again if it fails; its last lines are shown if it does so always.
 install() {
-    local name=$1 log=$LOGS/install-${1//[^A-Za-z0-9.]/-}.log
+    local name=$1 log=$LOGS/install-${1//[^A-Za-z0-9.]/-}.log attempt
     shift
-    if timeout "$INSTALL_SECONDS_MAX" "$@" >"$log" 2>&1; then
-        return 0
-    fi
+    for attempt in $(seq $INSTALL_ATTEMPTS); do
+        timeout "$INSTALL_SECONDS_MAX" "$@" >"$log" 2>&1 && return 0
+        sleep $((attempt * 2))
+    done
     tail -n 15 "$log" | sed 's/^/    /'
     fail "$name: cannot be installed or built: $(grep '[^ ]' "$log" | tail -n 1 | cut -c1-200)"
     return 1
@@ -165,7 +169,7 @@ own() {
     mkdir -p "$(dirname "$2")"
     "$KEEL" serve "$2" --listen 127.0.0.1:0 >"$log" 2>&1 &
     OWNERS+=($!)
-    for _ in $(seq 200); do
+    for _ in $(seq 6000); do
         grep -q '^ready: ' "$log" && return 0
         kill -0 $! 2>/dev/null || break
         sleep 0.05
@@ -269,7 +273,7 @@ python_readme() {
     ln -s "$CACHE/python/venv/bin/python" "$directory/bin/python3"
     sed -n '/^    LD_LIBRARY_PATH=/,/^$/s/^    //p' "$ROOT/README.md" >"$directory/lines.sh"
     said=$(cd "$directory" && PATH="$directory/bin:$PATH" PYTHONPATH="$CACHE/python/$PYTHON_README" PYTHONDONTWRITEBYTECODE=1 \
-        timeout 60 bash -e lines.sh 2>&1)
+        timeout "$SECONDS_MAX" bash -e lines.sh 2>&1)
     if [ "$said" = "b'world'" ] && [ -d "$directory/my.db" ]; then
         pass "$name: it says $said"
     else
@@ -368,7 +372,7 @@ node_install() {
 
 # mocha's TAP output as lines of ours; what the package itself skips is not a test.
 node_shipped_tests() {
-    "$CACHE/node/node_modules/.bin/mocha" --exit --reporter tap \
+    "$CACHE/node/node_modules/.bin/mocha" --exit --timeout 300000 --reporter tap \
         "$CACHE"/node/node_modules/foundationdb/dist/test/*.js 2>&1 |
         sed -E -e '/^ok [0-9]+ .* # SKIP/d' -e '/^[0-9]+\.\.[0-9]+$/d' \
             -e 's/^(ok|not ok) [0-9]+ /\1 - /' -e 's/^# fail [0-9]+$/finished/' \
@@ -488,5 +492,6 @@ done
 rm -rf "$RUNS"
 
 echo
+[ $failed -eq 0 ] || printf 'not ok - %s\n' "${failures[@]}"
 printf '%d passed, %d failed\n' $passed $failed
 [ $failed -eq 0 ]

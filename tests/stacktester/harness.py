@@ -45,7 +45,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 KINDS = ("api", "directory", "tuple", "directory", "api", "directory", "allocator", "api")
 API_VERSIONS = (740, 740, 510, 740, 710, 740, 630, 740, 740, 520, 740)
 SIDES = ("keel", "reference")
-TIME_LIMIT_SECONDS = 120
+TIME_LIMIT_SECONDS = 600
 CLUSTER = os.environ.get("KEEL_TEST_CLUSTER")
 CLUSTER_SIDE = os.environ.get("KEEL_TEST_SIDE") or "keel"
 

@@ -29,7 +29,7 @@ const (
 	rows                 = 1000
 	goroutines           = 16
 	incrementsPerRoutine = 15
-	watchSecondsMax      = 20
+	watchSecondsMax      = 200
 	transactionValues    = 101
 )
 

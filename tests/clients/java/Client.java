@@ -43,7 +43,7 @@ public final class Client {
     private static final int ROWS = 1000;
     private static final int TASKS = 16;
     private static final int INCREMENTS_PER_TASK = 15;
-    private static final int WAIT_SECONDS_MAX = 20;
+    private static final int WAIT_SECONDS_MAX = 200;
 
     private static Database db;
     private static int failures;

@@ -17,7 +17,7 @@ const fdb = require('foundationdb')
 const API_VERSION = 720
 const ROWS = 1000
 const TASKS = 30
-const WAIT_MS_MAX = 20000
+const WAIT_MS_MAX = 200000
 
 const [path, mode] = process.argv.slice(2)
 let db

@@ -47,7 +47,7 @@ def check(name, passed, detail=""):
 def run(arguments):
     environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1")
     return subprocess.run([sys.executable] + arguments, env=environment, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, universal_newlines=True, timeout=120)
+                          stderr=subprocess.PIPE, universal_newlines=True, timeout=600)
 
 
 def audit():

@@ -25,7 +25,7 @@ use std::time::Duration;
 const ROWS: u32 = 1000;
 const THREADS: i64 = 8;
 const INCREMENTS_PER_THREAD: i64 = 20;
-const WAIT_SECONDS_MAX: u64 = 20;
+const WAIT_SECONDS_MAX: u64 = 200;
 
 static FAILED: AtomicBool = AtomicBool::new(false);
 
