@@ -9,6 +9,7 @@ import time
 
 from run import TIMEOUT_SECONDS
 from operation_tools import escaped, put, random_rows, rows_of, start
+from terminal import Terminal
 
 
 def test_status(keel):
@@ -61,10 +62,9 @@ def test_top(keel):
 
 def test_top_on_a_terminal(keel):
     keel.ok("set", "a", "1")
-    command = f"script -qec '{keel.binary} test.db top --count 2 --interval 0.05' /dev/null"
-    if keel.shell("command -v script", code=None).code != 0:
-        return
-    out = keel.shell(command).out
+    with Terminal(keel, keel.db, "top", "--count", "2", "--interval", "0.05") as terminal:
+        assert terminal.end() == 0
+        out = terminal.everything
     assert out.count("\x1b[H\x1b[2J") == 2 and "healthy" in out and "Ctrl-C ends" in out, out
 
 
