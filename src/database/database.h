@@ -59,6 +59,7 @@ struct commit_request {
     void (*answer)(struct commit_request *request, fdb_error_t error); /* … and the caller's `complete` */
 
     struct commit_request *next; /* the database's own, while in flight */
+    bool is_atomic;              /* likewise: has atomic operations */
     bool settled;                /* likewise */
     fdb_error_t error;           /* likewise */
 };

@@ -2,37 +2,36 @@
 /*
  * The commit pipeline: from a waiting commit_request to the disk.
  *
- *     engine_commit ─► queue ─► lead: take a batch ─► resolve ─► build ─► log ─► window ─► sync ─► publish ─► answer
- *                                       │  conflicts  │ atomic ops,                        │ the clock │ watches,
- *                                       │  leave here │ versionstamps                      │ moves on  │ completions
+ *     engine_commit ─► queue ─► prepare (prepare.c) ─► next batch ─► lead: log ─► window ─► sync ─► publish ─► answer
+ *                                │ conflicts leave here                              │ the clock │ watches,
+ *                                │ atomic ops, versionstamps                         │ moves on  │ completions
  *
  * Whoever finds the pipeline idle leads it. A thread that blocks on its own commit (engine_drive) does so itself and pays no thread switch; for
- * everyone else, the committer thread does. While a leader syncs, new commits queue up and become the next batch: the group commit.
+ * everyone else, the committer thread does. While a leader syncs, new commits become the next batch: the group commit. They queue up; and where clients wait
+ * by callbacks, whoever queues one while another thread leads prepares it as well, so that the leader finds little to do between two syncs.
  *
- *   1. At most one thread leads (pipeline.leading); the workspace, the resolver and the appending end of the log are the leader's.
- *   2. Nothing of a batch can be read before it is durable: it is in the window before, but its version is pending until version_clock_end_batch,
- *      and neither a reader nor the checkpoint goes as far as a pending version.
- *   3. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
- *   4. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
+ *   1. At most one thread leads (pipeline.leading); the appending end of the log is the leader's, and so is a batch from take_batch on.
+ *   2. At most one thread prepares: the resolver and the next batch are under prepare_lock.
+ *   3. Nothing of a batch can be read before it is durable: it is in the window before, but its version is pending until version_clock_end_batch,
+ *      and neither a reader nor the checkpoint goes as far as a pending version. Two may be pending: the leader's batch and the next.
+ *   4. Everything that may fail comes before the append (room in the log, memory in the window), so a refused batch leaves no trace.
+ *   5. After a failed append or sync nobody knows what the disk holds: the batch answers COMMIT_UNKNOWN_RESULT, its version stays pending for ever,
  *      and every later commit is refused with DATABASE_FAILED. Reads go on at the last good version.
- *   5. Every request is answered exactly once, in commit order, with no lock held.
- *   6. A transaction that fails while it is built leaves nothing to those behind it: neither in the batch nor in the overlay.
- *   7. A record of the log has a limit, and atomic operations can make much of little: what no longer fits goes back to the queue.
+ *   6. Every request is answered exactly once, in commit order, with no lock held. Commit order is the order of the queue.
  */
 #include "engine/engine_internal.h"
+
+#include <assert.h>
 
 #include "os/clock.h"
 #include "os/later.h"
 #include "os/wait.h"
-#include "util/checksum.h"
 #include "util/memory.h"
 
 enum {
     BATCH_COMMITS_MAX = 8192,       /* a versionstamp's order has 16 bits */
     BATCH_BYTES_MAX = 8 * 1024 * 1024, /* a batch may pass it by one transaction */
-    BATCH_RESULT_BYTES_MAX = 32 * 1024 * 1024, /* what it has grown to in its final form; may be passed by one transaction's */
-    TRANSACTION_RESULT_BYTES_MAX = 64 * 1024 * 1024, /* far above what sets can come to: small operands on large values */
-    WORKSPACE_BYTES_KEPT = 4 * 1024 * 1024, /* a buffer larger than this is given back after the batch */
+    AHEAD_BYTES_MAX = 64 * 1024,    /* a thread that does not lead prepares about this much at a time: it has come to queue a commit of its own */
     OVERLAP_CHANGES_MIN = 8,        /* with this many changes to apply it is worth a system call to have the disk begin before */
     TICK_US = 500,                  /* a commit that nobody drives or hurries waits at most this long for the committer thread */
     QUIET_TICKS_MAX = 20,           /* after this many without a commit the committer thread sleeps */
@@ -45,310 +44,62 @@ enum {
 
 void pipeline_init(struct pipeline *pipeline) {
     os_mutex_init(&pipeline->lock);
+    os_mutex_init(&pipeline->prepare_lock);
     os_condition_init(&pipeline->work);
     os_condition_init(&pipeline->room);
     os_condition_init(&pipeline->gathered);
     pipeline->tail = &pipeline->head;
     pipeline->next_batch = 1;
+    for (int i = 0; i < 2; i++)
+        prepared_init(&pipeline->batches[i]);
+    pipeline->next = &pipeline->batches[0];
 }
 
 void pipeline_destroy(struct pipeline *pipeline) {
+    for (int i = 0; i < 2; i++)
+        prepared_free(&pipeline->batches[i]);
     os_condition_destroy(&pipeline->gathered);
     os_condition_destroy(&pipeline->room);
     os_condition_destroy(&pipeline->work);
+    os_mutex_destroy(&pipeline->prepare_lock);
     os_mutex_destroy(&pipeline->lock);
-}
-
-void workspace_free(struct batch_workspace *workspace) {
-    batch_free(&workspace->batch);
-    arena_free(&workspace->arena);
-    if (workspace->overlay)
-        window_destroy(workspace->overlay);
-    memory_free(workspace->changes);
-}
-
-/* --- Resolving: who conflicts --- */
-
-static bool has_conflict(struct engine *engine, struct commit_request *request) {
-    bool found = false;
-    for (size_t i = 0; i < request->read_conflict_count; i++) {
-        bool hit = resolver_conflicts(engine->resolver, request->read_conflicts[i], request->read_version);
-        found |= hit;
-        if (request->report_conflicts)
-            request->conflicting[i] = hit;
-        else if (hit)
-            break;
-    }
-    return found;
-}
-
-/* A look ahead at what the next requests wrote: the resolver is large, and its memory slow. */
-static void prefetch_resolver(struct engine *engine, const struct commit_request *request) {
-    struct bytes keys[RESOLVER_PREFETCH_MAX];
-    unsigned count = 0;
-    for (unsigned i = 0; request && i < RESOLVER_PREFETCH_MAX; i++, request = request->next) {
-        if (request->write_conflict_count > 0)
-            keys[count++] = request->write_conflicts[0].begin;
-    }
-    if (count > 1)
-        resolver_prefetch(engine->resolver, keys, count);
-}
-
-static fdb_error_t resolve(struct engine *engine, struct commit_request *request, int64_t version) {
-    if (request->read_conflict_count > 0) {
-        if (request->read_version < version_clock_horizon(&engine->clock))
-            return ERROR_TRANSACTION_TOO_OLD;
-        if (has_conflict(engine, request)) {
-            atomic_fetch_add_explicit(&engine->counters.conflicts, 1, memory_order_relaxed);
-            return ERROR_NOT_COMMITTED;
-        }
-    }
-    for (size_t i = 0; i < request->write_conflict_count; i++) {
-        fdb_error_t error = resolver_add(engine->resolver, request->write_conflicts[i], version);
-        if (error)
-            return error;
-    }
-    return ERROR_SUCCESS;
-}
-
-/* --- Building: mutations become sets and clears --- */
-
-/* The value of a key as the batch so far leaves it: the overlay, else what is published. */
-static fdb_error_t present_value(struct engine *engine, int64_t version, struct bytes key, struct bytes *value,
-                                 bool *present) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (workspace->overlay_used) {
-        struct window_view *view = window_view_acquire(workspace->overlay);
-        struct bytes found;
-        enum window_answer answer = window_view_get(view, version, key, &found);
-        bool copied = answer != WINDOW_VALUE || arena_copy(&workspace->arena, found, value);
-        window_view_release(workspace->overlay, view);
-        if (!copied)
-            return ERROR_LARGE_ALLOC_FAILED;
-        *present = answer == WINDOW_VALUE;
-        if (answer != WINDOW_SILENT)
-            return ERROR_SUCCESS;
-    }
-    return engine_get(&engine->database, version - 1, key, &workspace->arena, value, present);
-}
-
-/* The bit of a key in atomic_keys. */
-static uint64_t *atomic_word(struct batch_workspace *workspace, struct bytes key, uint64_t *bit) {
-    uint64_t hash = checksum(key, 0) % ATOMIC_KEYS_BITS;
-    *bit = UINT64_C(1) << hash % 64;
-    return &workspace->atomic_keys[hash / 64];
-}
-
-/* May an atomic operation of the batch be on what this changes? */
-static bool concerns_atomic(struct batch_workspace *workspace, const struct change *change) {
-    uint64_t bit;
-    if (change->clear && !is_successor(change->value, change->key))
-        return true;
-    return *atomic_word(workspace, change->key, &bit) & bit;
-}
-
-/* Remembers a change in the overlay, so that a later atomic operation of the batch sees it. */
-static fdb_error_t overlay_add(struct engine *engine, int64_t version, const struct change *change) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (!concerns_atomic(workspace, change))
-        return ERROR_SUCCESS;
-    if (!workspace->overlay) {
-        fdb_error_t error = window_create(&workspace->overlay);
-        if (error)
-            return error;
-    }
-    fdb_error_t error = window_reserve(workspace->overlay, change, 1);
-    if (error)
-        return error;
-    workspace->overlay_used = true;
-    window_apply(workspace->overlay, version, change, 1);
-    return ERROR_SUCCESS;
-}
-
-static fdb_error_t evaluate(struct engine *engine, int64_t version, const struct mutation *mutation,
-                            struct change *change) {
-    struct bytes value;
-    bool present, cleared;
-    fdb_error_t error = present_value(engine, version, mutation->key, &value, &present);
-    if (error)
-        return error;
-    change->key = mutation->key;
-    error = mutation_apply(mutation->type, present ? &value : NULL, mutation->value, &engine->workspace.arena,
-                           &change->value, &cleared);
-    if (error || !cleared)
-        return error;
-    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, mutation->key.length + 1);
-    if (!end)
-        return ERROR_LARGE_ALLOC_FAILED;
-    if (mutation->key.length)
-        memcpy(end, mutation->key.data, mutation->key.length);
-    end[mutation->key.length] = 0;
-    change->clear = true;
-    change->value = bytes_make(end, mutation->key.length + 1);
-    return ERROR_SUCCESS;
-}
-
-/* Copies a stamped key or value with the stamp filled in. */
-static fdb_error_t stamp(struct engine *engine, struct bytes text, const struct commit_request *request,
-                         struct bytes *stamped) {
-    struct bytes body, copy;
-    size_t offset;
-    fdb_error_t error = mutation_stamp_position(text, &body, &offset);
-    if (error)
-        return error;
-    if (!arena_copy(&engine->workspace.arena, body, &copy))
-        return ERROR_LARGE_ALLOC_FAILED;
-    mutation_stamp_write((uint8_t *)(uintptr_t)(copy.data + offset), request->committed_version, request->batch_order);
-    *stamped = copy;
-    return ERROR_SUCCESS;
-}
-
-static fdb_error_t add_stamped_key_conflict(struct engine *engine, struct bytes key, int64_t version) {
-    uint8_t *end = arena_allocate_bytes(&engine->workspace.arena, key.length + 1);
-    if (!end)
-        return ERROR_LARGE_ALLOC_FAILED;
-    memcpy(end, key.data, key.length);
-    end[key.length] = 0;
-    return resolver_add(engine->resolver, (struct key_range){key, bytes_make(end, key.length + 1)}, version);
-}
-
-/* What a mutation finally changes. */
-static fdb_error_t finalize(struct engine *engine, const struct commit_request *request,
-                            const struct mutation *mutation, struct change *change) {
-    fdb_error_t error = ERROR_SUCCESS;
-    *change = (struct change){mutation->type == MUTATION_CLEAR_RANGE, mutation->key, mutation->value};
-    if (mutation->type == MUTATION_SET_VERSIONSTAMPED_KEY) {
-        error = stamp(engine, mutation->key, request, &change->key);
-        if (!error)
-            error = add_stamped_key_conflict(engine, change->key, request->committed_version);
-    } else if (mutation->type == MUTATION_SET_VERSIONSTAMPED_VALUE) {
-        error = stamp(engine, mutation->value, request, &change->value);
-    } else if (mutation_is_atomic(mutation->type)) {
-        error = evaluate(engine, request->committed_version, mutation, change);
-    }
-    return error;
-}
-
-/* Makes the overlay what the batch is: a transaction that failed has left its changes there. */
-static fdb_error_t overlay_restore(struct engine *engine, int64_t version) {
-    struct batch_workspace *workspace = &engine->workspace;
-    if (!workspace->overlay_used)
-        return ERROR_SUCCESS;
-    window_destroy(workspace->overlay);
-    workspace->overlay = NULL;
-    workspace->overlay_used = false;
-    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
-    struct change change;
-    size_t offset = 0;
-    fdb_error_t error = ERROR_SUCCESS;
-    while (!error && batch_next(payload, &offset, &change, &error))
-        error = overlay_add(engine, version, &change);
-    return error;
-}
-
-/* Adds a transaction to the batch, or nothing of it; the overlay is then to be restored. */
-static fdb_error_t build(struct engine *engine, struct commit_request *request, bool overlay) {
-    struct batch *batch = &engine->workspace.batch;
-    size_t length = batch->length, count = batch->count;
-    for (size_t i = 0; i < request->mutation_count; i++) {
-        struct change change;
-        fdb_error_t error = finalize(engine, request, &request->mutations[i], &change);
-        if (!error)
-            error = batch_add(batch, &change);
-        if (!error && overlay)
-            error = overlay_add(engine, request->committed_version, &change);
-        if (!error && batch->length - length > TRANSACTION_RESULT_BYTES_MAX)
-            error = ERROR_TRANSACTION_TOO_LARGE;
-        if (error) {
-            batch_truncate(batch, length, count);
-            return error;
-        }
-    }
-    return ERROR_SUCCESS;
-}
-
-/* An overlay is needed where an atomic operation may meet an earlier change of the same batch; notes the keys they are on. */
-static bool needs_overlay(struct batch_workspace *workspace, const struct commit_request *requests) {
-    bool needed = false;
-    if (!requests->next && requests->mutation_count == 1)
-        return false;
-    memset(workspace->atomic_keys, 0, sizeof workspace->atomic_keys);
-    for (const struct commit_request *request = requests; request; request = request->next) {
-        for (size_t i = 0; i < request->mutation_count; i++) {
-            if (!mutation_is_atomic(request->mutations[i].type))
-                continue;
-            uint64_t bit, *word = atomic_word(workspace, request->mutations[i].key, &bit);
-            *word |= bit;
-            needed = true;
-        }
-    }
-    return needed;
-}
-
-static void clean_workspace(struct batch_workspace *workspace) {
-    batch_truncate(&workspace->batch, 0, 0);
-    if (workspace->batch.capacity > WORKSPACE_BYTES_KEPT) {
-        batch_free(&workspace->batch);
-        memory_free(workspace->changes);
-        workspace->changes = NULL;
-        workspace->change_capacity = 0;
-    }
-    arena_reset(&workspace->arena);
-    if (workspace->overlay_used) {
-        window_destroy(workspace->overlay);
-        workspace->overlay = NULL;
-        workspace->overlay_used = false;
-    }
 }
 
 /* --- Writing: log, then window --- */
 
-static void settle(struct commit_request *request, fdb_error_t error) {
-    if (!request->settled) {
-        request->settled = true;
-        request->error = error;
-    }
-}
-
-static void settle_all(struct commit_request *requests, fdb_error_t error) {
-    for (; requests; requests = requests->next)
-        settle(requests, error);
-}
-
-static fdb_error_t decode_changes(struct batch_workspace *workspace) {
-    if (workspace->change_capacity < workspace->batch.count) {
-        struct change *changes = memory_resize(workspace->changes, workspace->batch.count * sizeof *changes);
+static fdb_error_t decode_changes(struct prepared_batch *prepared) {
+    if (prepared->change_capacity < prepared->batch.count) {
+        struct change *changes = memory_resize(prepared->changes, prepared->batch.count * sizeof *changes);
         if (!changes)
             return ERROR_LARGE_ALLOC_FAILED;
-        workspace->changes = changes;
-        workspace->change_capacity = workspace->batch.count;
+        prepared->changes = changes;
+        prepared->change_capacity = prepared->batch.count;
     }
-    struct bytes payload = bytes_make(workspace->batch.data, workspace->batch.length);
+    struct bytes payload = bytes_make(prepared->batch.data, prepared->batch.length);
     size_t offset = 0;
     fdb_error_t error = ERROR_SUCCESS;
-    for (size_t i = 0; batch_next(payload, &offset, &workspace->changes[i], &error); i++)
+    for (size_t i = 0; batch_next(payload, &offset, &prepared->changes[i], &error); i++)
         continue;
     return error;
 }
 
 /* Takes everything the batch will need, so that nothing after the append can fail. */
-static fdb_error_t reserve(struct engine *engine) {
-    struct batch_workspace *workspace = &engine->workspace;
-    fdb_error_t error = decode_changes(workspace);
+static fdb_error_t reserve(struct engine *engine, struct prepared_batch *prepared) {
+    fdb_error_t error = decode_changes(prepared);
     if (!error)
-        error = window_reserve(engine->window, workspace->changes, workspace->batch.count);
+        error = window_reserve(engine->window, prepared->changes, prepared->batch.count);
     if (!error && engine->log)
-        error = log_reserve(engine->log, workspace->batch.length);
+        error = log_reserve(engine->log, prepared->batch.length);
     if (error == ERROR_DISK_FULL)
         atomic_store(&engine->disk_full, true);
     return error;
 }
 
-static void trigger_watches(struct engine *engine, struct watch **fired) {
+static void trigger_watches(struct engine *engine, const struct prepared_batch *prepared, struct watch **fired) {
     if (watches_count(engine->watches) == 0)
         return;
-    for (size_t i = 0; i < engine->workspace.batch.count; i++) {
-        const struct change *change = &engine->workspace.changes[i];
+    for (size_t i = 0; i < prepared->batch.count; i++) {
+        const struct change *change = &prepared->changes[i];
         if (change->clear)
             watches_clear_range(engine->watches, change->key, change->value, fired);
         else
@@ -356,65 +107,27 @@ static void trigger_watches(struct engine *engine, struct watch **fired) {
     }
 }
 
-/*
- * Resolves and builds every request; those that fail are settled, the others are in the batch. Returns the requests it cut off the end because
- * the batch was large enough without them.
- */
-static struct commit_request *assemble(struct engine *engine, struct commit_request *requests, int64_t version) {
-    bool overlay = needs_overlay(&engine->workspace, requests);
-    fdb_error_t overlay_error = ERROR_SUCCESS;
-    uint16_t order = 0;
-    unsigned ahead = 0;
-    for (struct commit_request *request = requests; request; request = request->next, ahead--) {
-        if (ahead == 0) {
-            prefetch_resolver(engine, request);
-            ahead = RESOLVER_PREFETCH_MAX;
-        }
-        request->committed_version = version;
-        request->batch_order = order;
-        fdb_error_t error = overlay_error ? overlay_error : resolve(engine, request, version);
-        if (!error) {
-            error = build(engine, request, overlay);
-            if (error)
-                overlay_error = overlay_restore(engine, version);
-        }
-        if (error)
-            settle(request, error);
-        else
-            order++;
-        if (engine->workspace.batch.length >= BATCH_RESULT_BYTES_MAX) {
-            struct commit_request *rest = request->next;
-            request->next = NULL;
-            return rest;
-        }
-    }
-    return NULL;
-}
-
-static void count_batch(struct engine *engine, const struct commit_request *requests) {
-    uint64_t commits = 0;
-    for (; requests; requests = requests->next)
-        commits += requests->error == ERROR_SUCCESS;
+static void count_batch(struct engine *engine, const struct prepared_batch *prepared) {
     struct engine_counters *counters = &engine->counters;
-    atomic_fetch_add_explicit(&counters->commits, commits, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->commits, prepared->commit_count, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->batches, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->mutations, engine->workspace.batch.count, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->mutation_bytes, engine->workspace.batch.length, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutations, prepared->batch.count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->mutation_bytes, prepared->batch.length, memory_order_relaxed);
 }
 
 /* To the log, to the window, and to the disk: the window is filled while the disk begins to write. */
-static fdb_error_t write_durably(struct engine *engine, int64_t version) {
-    const struct batch *batch = &engine->workspace.batch;
+static fdb_error_t write_durably(struct engine *engine, const struct prepared_batch *prepared) {
+    const struct batch *batch = &prepared->batch;
     fdb_error_t error = ERROR_SUCCESS;
     if (engine->log) {
         struct bytes payload = bytes_make(batch->data, batch->length);
-        error = log_append(engine->log, version, &payload, 1);
+        error = log_append(engine->log, prepared->version, &payload, 1);
         if (error)
             return error;
         if (batch->count >= OVERLAP_CHANGES_MIN)
             log_begin_sync(engine->log);
     }
-    window_apply(engine->window, version, engine->workspace.changes, batch->count);
+    window_apply(engine->window, prepared->version, prepared->changes, batch->count);
     if (!engine->log)
         return ERROR_SUCCESS;
     int64_t begun_us = os_clock_us();
@@ -423,14 +136,14 @@ static fdb_error_t write_durably(struct engine *engine, int64_t version) {
     return error;
 }
 
-/* Brings what was assembled to the disk and the window. */
-static fdb_error_t write_batch(struct engine *engine, int64_t version) {
+/* Brings what was prepared to the disk and the window. */
+static fdb_error_t write_batch(struct engine *engine, struct prepared_batch *prepared) {
     checkpoint_rotate_if_due(engine);
     bool window_was_empty = window_bytes(engine->window) == 0;
-    fdb_error_t error = reserve(engine);
+    fdb_error_t error = reserve(engine, prepared);
     if (error)
         return error;
-    if (write_durably(engine, version)) {
+    if (write_durably(engine, prepared)) {
         atomic_store(&engine->failed, true);
         return ERROR_COMMIT_UNKNOWN_RESULT;
     }
@@ -449,64 +162,127 @@ static fdb_error_t admit(struct engine *engine) {
     return engine_renew_lease(engine);
 }
 
-/* One batch, from the first request on; *rest are those it leaves for the next. */
-static void process(struct engine *engine, struct commit_request *requests, struct commit_request **rest, struct watch **fired) {
-    fdb_error_t error = admit(engine);
-    if (error) {
-        settle_all(requests, error);
-        return;
-    }
-    int64_t version = version_clock_begin_batch(&engine->clock);
-    *rest = assemble(engine, requests, version);
-    if (engine->workspace.batch.count > 0)
-        error = write_batch(engine, version);
-    settle_all(requests, error);
-    if (error != ERROR_COMMIT_UNKNOWN_RESULT)
-        version_clock_end_batch(&engine->clock); /* otherwise it stays pending: invariant 4 */
+/* A batch that nothing more is added to: on return all its requests are settled, and what it committed can be read. */
+static void process(struct engine *engine, struct prepared_batch *prepared, struct watch **fired) {
+    fdb_error_t error = prepared->refusal;
+    if (!error && prepared->batch.count > 0)
+        error = write_batch(engine, prepared);
+    prepared_settle(prepared, error);
+    if (error == ERROR_COMMIT_UNKNOWN_RESULT)
+        version_clock_abandon_batch(&engine->clock);
+    else if (prepared->version)
+        version_clock_end_batch(&engine->clock);
     if (!error) {
-        trigger_watches(engine, fired);
-        count_batch(engine, requests);
+        trigger_watches(engine, prepared, fired);
+        count_batch(engine, prepared);
     }
-    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
-    clean_workspace(&engine->workspace);
 }
 
-/* --- Leading --- */
+/* --- The queue, and preparing --- */
 
-/* Cuts a batch off the front of the queue. REQUIRES: the lock. */
-static struct commit_request *take_batch(struct pipeline *pipeline) {
-    struct commit_request *first = pipeline->head, *last = first;
-    size_t count = 1, bytes = first->size_bytes;
-    while (last->next && count < BATCH_COMMITS_MAX && bytes < BATCH_BYTES_MAX) {
-        last = last->next;
-        bytes += last->size_bytes;
+static unsigned queued(struct pipeline *pipeline) {
+    return atomic_load_explicit(&pipeline->queued, memory_order_relaxed);
+}
+
+/*
+ * Cuts off the front of the queue what the next batch still has room for; with `ahead`, only what a thread that does not lead prepares: nothing large, and
+ * no atomic operations, which have to read what the leader's batch leaves. REQUIRES: both locks. *batch_count: how many the batch will have.
+ */
+static struct commit_request *cut_queue(struct pipeline *pipeline, bool ahead, unsigned *batch_count) {
+    struct commit_request *first = pipeline->head, **link = &pipeline->head;
+    unsigned count = pipeline->next->request_count;
+    size_t bytes = pipeline->next->request_bytes;
+    size_t bytes_max = ahead && bytes + AHEAD_BYTES_MAX < BATCH_BYTES_MAX ? bytes + AHEAD_BYTES_MAX : BATCH_BYTES_MAX;
+    while (*link && count < BATCH_COMMITS_MAX && bytes < bytes_max) {
+        if (ahead && ((*link)->is_atomic || (*link)->size_bytes > AHEAD_BYTES_MAX))
+            break;
+        bytes += (*link)->size_bytes;
         count++;
+        link = &(*link)->next;
     }
-    pipeline->head = last->next;
+    *batch_count = count;
+    if (link == &pipeline->head)
+        return NULL;
+    pipeline->head = *link;
     if (!pipeline->head)
         pipeline->tail = &pipeline->head;
-    last->next = NULL;
-    pipeline->next_batch++;
-    atomic_fetch_sub_explicit(&pipeline->queued, (unsigned)count, memory_order_relaxed);
+    *link = NULL;
     return first;
 }
 
-/* Puts what a batch left over back in front. REQUIRES: the lock. */
+/* Puts what did not fit into a batch back in front. */
 static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
     struct commit_request *last = rest;
     unsigned count = 1;
     for (; last->next; last = last->next)
         count++;
+    os_mutex_lock(&pipeline->lock);
     last->next = pipeline->head;
     if (!pipeline->head)
         pipeline->tail = &last->next;
     pipeline->head = rest;
     atomic_fetch_add_explicit(&pipeline->queued, count, memory_order_relaxed);
+    os_mutex_unlock(&pipeline->lock);
 }
 
-static unsigned queued(struct pipeline *pipeline) {
-    return atomic_load_explicit(&pipeline->queued, memory_order_relaxed);
+/*
+ * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet gets one where
+ * nothing stands against it. Not while threads block on their commits: there are more of them than cores, and if one lost its core while it prepares,
+ * the leader would have to wait for it. REQUIRES: the lock. Not NULL: prepare_lock is held, too.
+ */
+static struct commit_request *claim_ahead(struct engine *engine) {
+    struct pipeline *pipeline = &engine->pipeline;
+    if (!pipeline->leading || atomic_load_explicit(&pipeline->drivers, memory_order_relaxed) > 0 ||
+        !os_mutex_try_lock(&pipeline->prepare_lock))
+        return NULL;
+    struct prepared_batch *next = pipeline->next;
+    struct commit_request *requests = NULL;
+    unsigned count;
+    if (next->version || (!atomic_load(&engine->failed) && !version_clock_needs_lease(&engine->clock, LEASE_VERSIONS)))
+        requests = cut_queue(pipeline, true, &count);
+    if (requests && !next->version)
+        next->version = version_clock_begin_batch(&engine->clock);
+    if (!requests)
+        os_mutex_unlock(&pipeline->prepare_lock);
+    return requests;
 }
+
+/* REQUIRES: prepare_lock, which is let go. */
+static void prepare_ahead(struct engine *engine, struct commit_request *requests) {
+    struct pipeline *pipeline = &engine->pipeline;
+    struct commit_request *rest = prepared_add(engine, pipeline->next, requests);
+    assert(!rest); /* without atomic operations the limit of a batch's requests is far below that of its results */
+    (void)rest;
+    os_mutex_unlock(&pipeline->prepare_lock);
+}
+
+/* Closes the next batch, with what else is queued and has room in it, and opens another one. REQUIRES: leading, something is queued. */
+static struct prepared_batch *take_batch(struct engine *engine) {
+    struct pipeline *pipeline = &engine->pipeline;
+    os_mutex_lock(&pipeline->prepare_lock);
+    struct prepared_batch *taken = pipeline->next;
+    os_mutex_lock(&pipeline->lock);
+    unsigned count;
+    struct commit_request *requests = cut_queue(pipeline, false, &count), *rest = NULL;
+    atomic_fetch_sub_explicit(&pipeline->queued, count, memory_order_relaxed);
+    pipeline->next_batch++;
+    os_mutex_unlock(&pipeline->lock);
+    fdb_error_t error = admit(engine);
+    if (error)
+        prepared_refuse(taken, requests, error);
+    else if (!taken->version)
+        taken->version = version_clock_begin_batch(&engine->clock);
+    if (!error && requests)
+        rest = prepared_add(engine, taken, requests);
+    if (rest)
+        put_back(pipeline, rest);
+    pipeline->next = taken == &pipeline->batches[0] ? &pipeline->batches[1] : &pipeline->batches[0];
+    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
+    os_mutex_unlock(&pipeline->prepare_lock);
+    return taken;
+}
+
+/* --- Leading --- */
 
 /*
  * Clients that commit again as soon as they are answered would otherwise fall into two groups, one queueing while the other is synced, and each
@@ -596,37 +372,44 @@ static void pass_on(struct batch_answer *answer) {
 static void lead(struct engine *engine, uint64_t last) {
     struct pipeline *pipeline = &engine->pipeline;
     pipeline->leading = true;
-    while (pipeline->head && atomic_load_explicit(&pipeline->answered_batch, memory_order_relaxed) < last) {
+    while (queued(pipeline) > 0 && atomic_load_explicit(&pipeline->answered_batch, memory_order_relaxed) < last) {
         wait_for_room(engine);
         gather(pipeline);
-        uint64_t batch = pipeline->next_batch;
-        struct commit_request *requests = take_batch(pipeline);
+        uint64_t number = pipeline->next_batch;
         pipeline->urgent = false;
         os_mutex_unlock(&pipeline->lock);
-        struct commit_request *rest = NULL;
+        struct prepared_batch *taken = take_batch(engine);
         struct watch *fired = NULL;
         struct gathering *gathering = &pipeline->gathering;
-        process(engine, requests, &rest, &fired);
+        process(engine, taken, &fired);
         gathering->clients = queued(pipeline);
-        gathering->clients += answer(requests);
-        announce(pipeline, batch);
+        gathering->clients += answer(taken->requests);
+        announce(pipeline, number);
         gathering->answered_us = os_clock_us();
         watches_fire(fired, ERROR_SUCCESS);
+        prepared_clean(taken);
         os_mutex_lock(&pipeline->lock);
-        if (rest)
-            put_back(pipeline, rest);
     }
     pipeline->leading = false;
-    if (pipeline->head || pipeline->stopping) {
+    if (queued(pipeline) > 0 || pipeline->stopping) {
         pipeline->urgent = true;
         os_condition_signal(&pipeline->work);
     }
 }
 
+static bool has_atomic(const struct commit_request *request) {
+    for (size_t i = 0; i < request->mutation_count; i++)
+        if (mutation_is_atomic(request->mutations[i].type))
+            return true;
+    return false;
+}
+
 void engine_commit(struct database *database, struct commit_request *request) {
-    struct pipeline *pipeline = &engine_of(database)->pipeline;
+    struct engine *engine = engine_of(database);
+    struct pipeline *pipeline = &engine->pipeline;
     request->next = NULL;
     request->settled = false;
+    request->is_atomic = has_atomic(request);
     os_mutex_lock(&pipeline->lock);
     *pipeline->tail = request;
     pipeline->tail = &request->next;
@@ -636,18 +419,21 @@ void engine_commit(struct database *database, struct commit_request *request) {
     atomic_store_explicit(&request->ticket, pipeline->next_batch, memory_order_relaxed);
     bool wake = pipeline->asleep;
     pipeline->asleep = false; /* or is just being woken */
+    struct commit_request *ahead = claim_ahead(engine);
     os_mutex_unlock(&pipeline->lock);
     if (wake)
         os_condition_signal(&pipeline->work);
     if (gathered)
         os_condition_signal(&pipeline->gathered);
+    if (ahead)
+        prepare_ahead(engine, ahead);
 }
 
 /* Leads if nobody does; a full window is waited for by the committer thread, so that this one can see its timeout. */
 static bool try_to_lead(struct engine *engine, uint64_t ticket) {
     struct pipeline *pipeline = &engine->pipeline;
     os_mutex_lock(&pipeline->lock);
-    bool idle = pipeline->head && !pipeline->leading;
+    bool idle = queued(pipeline) > 0 && !pipeline->leading;
     bool led = idle && !is_window_full(engine);
     if (led) {
         lead(engine, ticket);
@@ -659,11 +445,8 @@ static bool try_to_lead(struct engine *engine, uint64_t ticket) {
     return led;
 }
 
-bool engine_drive(struct database *database, uint64_t ticket) {
-    struct engine *engine = engine_of(database);
-    struct pipeline *pipeline = &engine->pipeline;
-    if (try_to_lead(engine, ticket))
-        return true;
+/* Waits for a batch that another thread leads; false: it was answered before. */
+static bool wait_for_answer(struct pipeline *pipeline, uint64_t ticket) {
     struct batch_answer *answer = &pipeline->answers[ticket % ANSWERS_MAX];
     uint32_t seen = atomic_load(&answer->announcements); /* before the look at answered_batch, so that none is slept over */
     if (atomic_load(&pipeline->answered_batch) >= ticket)
@@ -673,10 +456,19 @@ bool engine_drive(struct database *database, uint64_t ticket) {
     return true;
 }
 
+bool engine_drive(struct database *database, uint64_t ticket) {
+    struct engine *engine = engine_of(database);
+    struct pipeline *pipeline = &engine->pipeline;
+    atomic_fetch_add_explicit(&pipeline->drivers, 1, memory_order_relaxed);
+    bool happened = try_to_lead(engine, ticket) || wait_for_answer(pipeline, ticket);
+    atomic_fetch_sub_explicit(&pipeline->drivers, 1, memory_order_relaxed);
+    return happened;
+}
+
 void engine_hurry(struct database *database) {
     struct pipeline *pipeline = &engine_of(database)->pipeline;
     os_mutex_lock(&pipeline->lock);
-    bool wake = pipeline->head && !pipeline->leading && !pipeline->urgent;
+    bool wake = queued(pipeline) > 0 && !pipeline->leading && !pipeline->urgent;
     if (wake) {
         pipeline->urgent = true;
         os_condition_signal(&pipeline->work);
@@ -691,10 +483,10 @@ void engine_hurry(struct database *database) {
  */
 static bool wait_for_work(struct pipeline *pipeline) {
     for (int quiet_ticks = 0;;) {
-        bool workable = pipeline->head && !pipeline->leading;
+        bool workable = queued(pipeline) > 0 && !pipeline->leading;
         if (workable && (pipeline->urgent || pipeline->stopping))
             return true;
-        if (pipeline->stopping && !pipeline->head && !pipeline->leading)
+        if (pipeline->stopping && queued(pipeline) == 0 && !pipeline->leading)
             return false;
         if (quiet_ticks == QUIET_TICKS_MAX) {
             pipeline->asleep = true;
@@ -705,7 +497,7 @@ static bool wait_for_work(struct pipeline *pipeline) {
         }
         uint64_t arrivals = pipeline->arrivals;
         bool signalled = os_condition_wait_until(&pipeline->work, &pipeline->lock, os_clock_us() + TICK_US);
-        if (!signalled && pipeline->head && !pipeline->leading)
+        if (!signalled && queued(pipeline) > 0 && !pipeline->leading)
             return true;
         quiet_ticks = pipeline->arrivals == arrivals ? quiet_ticks + 1 : 0;
     }

@@ -444,7 +444,6 @@ static void destroy_parts(struct engine *engine) {
     struct watch *remaining = NULL;
     watches_destroy(engine->watches, &remaining);
     watches_fire(remaining, ERROR_OPERATION_CANCELLED);
-    workspace_free(&engine->workspace);
     os_condition_destroy(&engine->checkpoint_wake);
     os_mutex_destroy(&engine->checkpoint_lock);
     os_mutex_destroy(&engine->lease_lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c (the write path),
+ * What the engine's own files share: the state of an open database. Reading order: engine.c (open and close), commit.c over prepare.c (the write path),
  * read.c over readers.c (the read path), pin.c (long reads), checkpoint.c (from the window to the base).
  *
- * The window, the resolver and the appending end of the log belong to the thread that leads the pipeline. Locks, in the order in which they
- * may be taken: pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is held while waiting for the
- * disk, except lease_lock.
+ * The window and the appending end of the log belong to the thread that leads the pipeline, the resolver to the one that prepares. Locks, in the order
+ * in which they may be taken: pipeline.prepare_lock, pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is
+ * held while waiting for the disk, except lease_lock and prepare_lock, which nobody but the leader waits for.
  */
 #ifndef KEEL_ENGINE_INTERNAL_H
 #define KEEL_ENGINE_INTERNAL_H
@@ -44,13 +44,32 @@ struct gathering {
     unsigned pause_left;  /* of these, still to come */
 };
 
+enum { ATOMIC_KEYS_BITS = 4096 };
+
+/* A batch on its way from the queue to the disk: see prepare.c. Kept between batches to save allocations. */
+struct prepared_batch {
+    int64_t version;         /* 0: it has none yet, and there is nothing in it */
+    struct commit_request *requests, **requests_end; /* in commit order */
+    unsigned request_count;
+    size_t request_bytes;    /* by their size_bytes */
+    uint16_t commit_count;   /* of those that have not failed */
+    fdb_error_t refusal;     /* the error of them all: nothing of it is to be written */
+    struct batch batch;      /* what those that have not failed change */
+    struct arena arena;      /* values of atomic operations, stamped keys and values */
+    struct window *overlay;  /* the batch so far, for atomic operations on keys it has changed itself; NULL until needed */
+    uint64_t atomic_keys[ATOMIC_KEYS_BITS / 64]; /* a bit for the hash of each key that an atomic operation of the batch is on */
+    struct change *changes;  /* the batch once more, decoded, for the window */
+    size_t change_capacity;
+};
+
 /* The queue of commits and the right to work on it. */
 struct pipeline {
     os_mutex lock;
-    struct commit_request *head, **tail; /* waiting, oldest first */
-    _Atomic unsigned queued; /* how many those are; changed under the lock */
+    struct commit_request *head, **tail; /* waiting and not prepared, oldest first */
+    _Atomic unsigned queued; /* how many those are and are in the next batch; changed under the lock */
     uint64_t arrivals;   /* commits ever queued */
     bool leading;       /* some thread is running batches */
+    _Atomic unsigned drivers; /* threads in engine_drive: they block on their commits */
     bool urgent;        /* the committer thread shall not wait for a driver to show up */
     bool asleep;        /* the committer thread sleeps and must be woken by the next commit */
     bool stopping;
@@ -62,19 +81,10 @@ struct pipeline {
     uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
     _Atomic uint64_t answered_batch;
     struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */
-};
 
-enum { ATOMIC_KEYS_BITS = 4096 };
-
-/* What only the leader of the pipeline touches, kept between batches to save allocations. */
-struct batch_workspace {
-    struct batch batch;
-    struct arena arena;      /* values of atomic operations, stamped keys and values */
-    struct window *overlay;  /* the batch so far, for atomic operations on keys it has changed itself; NULL until needed */
-    bool overlay_used;
-    uint64_t atomic_keys[ATOMIC_KEYS_BITS / 64]; /* a bit for the hash of each key that an atomic operation of the batch is on */
-    struct change *changes;  /* the batch once more, decoded, for the window */
-    size_t change_capacity;
+    os_mutex prepare_lock;          /* for what follows, and for the resolver */
+    struct prepared_batch batches[2]; /* the next one, and the one that the leader has */
+    struct prepared_batch *next;
 };
 
 struct engine_counters {
@@ -108,7 +118,6 @@ struct engine {
     struct version_clock clock;
 
     struct pipeline pipeline;
-    struct batch_workspace workspace;
     _Atomic int64_t newest_generation_us; /* when the newest generation was begun */
 
     _Atomic bool failed;    /* a write or sync of the log or base failed: no more commits */
@@ -133,11 +142,22 @@ static inline struct engine *engine_of(struct database *database) {
 /* commit.c */
 void pipeline_init(struct pipeline *pipeline);
 void pipeline_destroy(struct pipeline *pipeline);
-void workspace_free(struct batch_workspace *workspace);
 void engine_commit(struct database *database, struct commit_request *request);
 bool engine_drive(struct database *database, uint64_t ticket);
 void engine_hurry(struct database *database);
 void *engine_committer(void *engine);
+
+/* prepare.c */
+void prepared_init(struct prepared_batch *prepared);
+void prepared_free(struct prepared_batch *prepared);
+/* Makes it empty again. */
+void prepared_clean(struct prepared_batch *prepared);
+/* Resolves and builds requests, in this order, behind those that are there. Returns the last ones if they are too much for it. REQUIRES: a version. */
+struct commit_request *prepared_add(struct engine *engine, struct prepared_batch *prepared, struct commit_request *requests);
+/* Adds requests to a batch of which nothing will be written. */
+void prepared_refuse(struct prepared_batch *prepared, struct commit_request *requests, fdb_error_t error);
+/* Gives an outcome to all requests that have none yet. */
+void prepared_settle(struct prepared_batch *prepared, fdb_error_t error);
 
 /* read.c */
 fdb_error_t engine_get_read_version(struct database *database, int64_t *version);

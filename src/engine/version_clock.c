@@ -4,7 +4,7 @@
  * the start version of the next process is the ceiling this one had leased on disk (lease.c), which lies above every version it ever handed out.
  *
  *   1. `last` never goes down, and no version above `last` is known to anybody.
- *   2. While a batch is pending, readers get pending - 1: everything at or below it is applied, the batch itself is not.
+ *   2. While a batch is pending, readers get pending - 1: everything at or below it is applied, the batch itself is not. Of two it is the older one.
  *   3. A batch's version is above every version a reader was given, so what a reader saw at its version never changes.
  *   4. Nothing above `ceiling` leaves the clock: a process that slept through its lease stands still until it is renewed.
  */
@@ -32,6 +32,8 @@ void version_clock_init(struct version_clock *clock, int64_t start_version, int6
     clock->lifetime = lifetime;
     clock->last = start_version;
     clock->pending = 0;
+    clock->pending_next = 0;
+    clock->abandoned = false;
     clock->ceiling = ceiling;
 }
 
@@ -48,16 +50,27 @@ int64_t version_clock_read(struct version_clock *clock) {
 
 int64_t version_clock_begin_batch(struct version_clock *clock) {
     os_mutex_lock(&clock->lock);
-    clock->last = advance(clock) + 1;
-    clock->pending = clock->last;
-    int64_t version = clock->pending;
+    int64_t version = clock->last = advance(clock) + 1;
+    if (clock->pending)
+        clock->pending_next = version;
+    else
+        clock->pending = version;
     os_mutex_unlock(&clock->lock);
     return version;
 }
 
 void version_clock_end_batch(struct version_clock *clock) {
     os_mutex_lock(&clock->lock);
-    clock->pending = 0;
+    if (!clock->abandoned) {
+        clock->pending = clock->pending_next;
+        clock->pending_next = 0;
+    }
+    os_mutex_unlock(&clock->lock);
+}
+
+void version_clock_abandon_batch(struct version_clock *clock) {
+    os_mutex_lock(&clock->lock);
+    clock->abandoned = true;
     os_mutex_unlock(&clock->lock);
 }
 

@@ -18,7 +18,9 @@ struct version_clock {
     int64_t start_us;
     int64_t lifetime;      /* in versions */
     int64_t last;          /* the greatest version handed out or given to a batch */
-    _Atomic int64_t pending; /* the version of the batch in flight, or 0; written under the lock */
+    _Atomic int64_t pending; /* the version of the oldest batch in flight, or 0; written under the lock */
+    int64_t pending_next;    /* that of the batch behind it, or 0 */
+    bool abandoned;          /* the oldest will never end */
     _Atomic int64_t ceiling; /* the lease on disk: no version above it leaves this clock; written under the lock */
 };
 
@@ -29,13 +31,16 @@ void version_clock_destroy(struct version_clock *clock);
 int64_t version_clock_read(struct version_clock *clock);
 
 /*
- * Gives a new batch its version, above everything handed out; from now until version_clock_end_batch readers get the version just
- * below. May exceed the ceiling only if the caller has not renewed the lease: see version_clock_needs_lease. One batch at a time.
+ * Gives a new batch its version, above everything handed out; from now until version_clock_end_batch readers get a version below it. May exceed the ceiling
+ * only if the caller has not renewed the lease: see version_clock_needs_lease. Two batches at a time, which end in the order they began in.
  */
 int64_t version_clock_begin_batch(struct version_clock *clock);
 
-/* The batch is readable, or was given up without a trace. */
+/* The oldest batch is readable, or was given up without a trace. */
 void version_clock_end_batch(struct version_clock *clock);
+
+/* Nobody knows what became of the oldest batch: readers stay below it for ever, and no other ends. */
+void version_clock_abandon_batch(struct version_clock *clock);
 
 /* True if less than half of a lease of `lease` versions is left: raise the ceiling on disk, then tell the clock. */
 bool version_clock_needs_lease(struct version_clock *clock, int64_t lease);

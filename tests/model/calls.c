@@ -9,6 +9,7 @@
 #include "model.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -486,10 +487,28 @@ static void execute_get_range(struct session *session, struct call *call) {
     fdb_future_destroy(future);
 }
 
+static void wake(FDBFuture *future, void *done) {
+    (void)future;
+    sem_post(done);
+}
+
+/* As a program does that has no thread to spare for each commit: the database is then driven by its own. */
+static fdb_error_t wait_by_callback(FDBFuture *future) {
+    sem_t done;
+    sem_init(&done, 0, 0);
+    fdb_error_t error = fdb_future_set_callback(future, wake, &done);
+    if (error)
+        die("fdb_future_set_callback", error);
+    while (sem_wait(&done) != 0)
+        continue;
+    sem_destroy(&done);
+    return fdb_future_get_error(future);
+}
+
 static void execute_commit(struct session *session, struct call *call) {
     FDBFuture *stamp = fdb_transaction_get_versionstamp(session->transaction);
     FDBFuture *future = fdb_transaction_commit(session->transaction);
-    call->error = wait_for(future);
+    call->error = session->by_callback ? wait_by_callback(future) : wait_for(future);
     if (!call->error)
         call->error = fdb_transaction_get_committed_version(session->transaction,
                                                             &call->committed_version);

@@ -23,6 +23,9 @@
  * Aged seeds: databases that remember versions for a tenth of a second only, used for much longer
  * than that, so that checkpoints go on under the readers.
  *
+ * Crowds: every eighth seed has many threads, in a directory, that wait for their commits by
+ * callbacks, so that a batch has several commits and the next is prepared while it is synced.
+ *
  * A seed fixes what each thread does; how the threads meet differs from run to run.
  */
 #include "model.h"
@@ -35,6 +38,9 @@
 
 enum {
     THREADS = 4,
+    CROWD_THREADS = 24,
+    CROWD_TRANSACTIONS = 20,
+    SEEDS_PER_CROWD = 8,
     TRANSACTIONS = 60, /* of each thread */
     CALLS_MAX = 12,
     ROUNDS = 200,
@@ -73,7 +79,8 @@ struct worker {
     pthread_t thread;
     int number;
     FDBDatabase *database;
-    bool aged;
+    bool aged, by_callback;
+    int transactions;
     struct arena arena;
     struct random random;
     struct pool *pool;
@@ -86,7 +93,8 @@ struct judge {
     struct arena arena;
     struct pool pool;
     struct history history;
-    struct worker workers[THREADS];
+    struct worker workers[CROWD_THREADS];
+    int threads, transactions; /* of each */
     struct record **records; /* of all threads */
     int record_count;
     struct record **committed; /* in commit order, read-only ones left out */
@@ -161,9 +169,9 @@ static void run_transaction(struct worker *worker, struct session *session, stru
 static void *work(void *argument) {
     struct worker *worker = argument;
     struct session session = {.arena = &worker->arena, .pool = worker->pool,
-                              .random = &worker->random};
+                              .random = &worker->random, .by_callback = worker->by_callback};
     session_open(&session, worker->database);
-    for (int i = 0; i < TRANSACTIONS; i++) {
+    for (int i = 0; i < worker->transactions; i++) {
         worker->records[i].thread = worker->number;
         run_transaction(worker, &session, &worker->records[i]);
         if (worker->aged)
@@ -183,10 +191,11 @@ static int commit_order(const void *a, const void *b) {
 }
 
 static void gather(struct judge *judge) {
-    judge->records = arena_take(&judge->arena, THREADS * TRANSACTIONS * sizeof *judge->records);
-    judge->committed = arena_take(&judge->arena, THREADS * TRANSACTIONS * sizeof *judge->committed);
-    for (int thread = 0; thread < THREADS; thread++) {
-        for (int i = 0; i < TRANSACTIONS; i++) {
+    size_t count = (size_t)(judge->threads * judge->transactions);
+    judge->records = arena_take(&judge->arena, count * sizeof *judge->records);
+    judge->committed = arena_take(&judge->arena, count * sizeof *judge->committed);
+    for (int thread = 0; thread < judge->threads; thread++) {
+        for (int i = 0; i < judge->transactions; i++) {
             struct record *record = &judge->workers[thread].records[i];
             judge->records[judge->record_count++] = record;
             if (has_committed(record))
@@ -337,7 +346,7 @@ static void plant_one(struct judge *judge, enum plant plant) {
         struct record *record = judge->records[i];
         const struct call *commit = last_call(record);
         if (plant == PLANT_READ_VERSION && record->version_call &&
-            record->version_call->read_version > 0 && i > THREADS) {
+            record->version_call->read_version > 0 && i > judge->threads) {
             for (int call = 0; call < record->count; call++)
                 record->calls[call].read_version = judge->history.states[0].version;
             return;
@@ -385,28 +394,32 @@ static void print_finding(const struct judge *judge, uint64_t seed, const char *
 
 static void run_threads(struct judge *judge, FDBDatabase *database, uint64_t seed) {
     bool aged = judge->slow_ms == AGED_SLOW_MS;
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < judge->threads; i++) {
         struct worker *worker = &judge->workers[i];
         worker->number = i;
         worker->database = database;
         worker->aged = aged;
+        worker->by_callback = judge->threads == CROWD_THREADS;
+        worker->transactions = judge->transactions;
         worker->random.state = seed * 1000003 + (uint64_t)i;
         worker->pool = &judge->pool;
         if (pthread_create(&worker->thread, NULL, work, worker))
             die("no thread", 0);
     }
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < judge->threads; i++)
         pthread_join(judge->workers[i].thread, NULL);
 }
 
 /* True if the seed passed. `program` NULL: prints nothing. */
-static bool run_seed(FDBDatabase *database, int64_t slow_ms, uint64_t seed, enum plant plant,
-                     const char *program) {
+static bool run_seed(FDBDatabase *database, int64_t slow_ms, bool crowd, uint64_t seed,
+                     enum plant plant, const char *program) {
     struct judge *judge = calloc(1, sizeof *judge);
     struct random random = {seed};
     if (!judge)
         die("out of memory", 0);
     judge->slow_ms = slow_ms;
+    judge->threads = crowd ? CROWD_THREADS : THREADS;
+    judge->transactions = crowd ? CROWD_TRANSACTIONS : TRANSACTIONS;
     pool_create(&judge->pool, &judge->arena, &random);
     int64_t version = database_clear(database);
     history_begin(&judge->history, &judge->arena, version, (struct rows){0});
@@ -420,7 +433,7 @@ static bool run_seed(FDBDatabase *database, int64_t slow_ms, uint64_t seed, enum
     const char *finding = judge_all(judge, database);
     if (finding && program)
         print_finding(judge, seed, program, finding);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < judge->threads; i++)
         arena_free(&judge->workers[i].arena);
     arena_free(&judge->arena);
     free(judge);
@@ -432,7 +445,7 @@ static int self_check(FDBDatabase *database) {
     int missed = 0;
     for (enum plant plant = PLANT_NONE + 1; plant < PLANT_END; plant++) {
         uint64_t seed = 1;
-        while (seed < SEEDS_PER_PLANT_MAX && run_seed(database, SLOW_MS, seed, plant, NULL))
+        while (seed < SEEDS_PER_PLANT_MAX && run_seed(database, SLOW_MS, false, seed, plant, NULL))
             seed++;
         if (seed == SEEDS_PER_PLANT_MAX) {
             printf("planted record %d was not found in %d seeds\n", plant, SEEDS_PER_PLANT_MAX);
@@ -502,13 +515,14 @@ int main(int argc, char **argv) {
     for (uint64_t i = seed; i < seed + (aged_only ? 0 : rounds) &&
          failed < FAILURES_SHOWN_MAX; i++) {
         FDBDatabase *database = i % 4 == 3 ? places.directory : places.memory;
-        bool good = run_seed(database, SLOW_MS, i, plant, argv[0]);
+        bool crowd = i % SEEDS_PER_CROWD == 3;
+        bool good = run_seed(database, SLOW_MS, crowd, i, plant, argv[0]);
         passed += good;
         failed += !good;
     }
     for (uint64_t i = seed; i < seed + aged && failed < FAILURES_SHOWN_MAX; i++) {
         FDBDatabase *database = i % 2 ? places.aged_memory : places.aged_directory;
-        bool good = run_seed(database, AGED_SLOW_MS, i, plant, argv[0]);
+        bool good = run_seed(database, AGED_SLOW_MS, false, i, plant, argv[0]);
         passed += good;
         failed += !good;
     }

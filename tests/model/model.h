@@ -221,6 +221,7 @@ struct session {
     bool ryw_disabled;
     bool has_conflict_reads; /* explicit read conflict ranges */
     bool stamps;             /* has versionstamped operations */
+    bool by_callback;        /* waits for its commits by a callback */
     int calls;
 };
 void session_open(struct session *session, FDBDatabase *database);
