@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The embedded database: opens a directory (or memory) and implements the database interface on it. engine.c ties the parts together; a
- * transaction's way to the disk is commit.c, resolver.c, log.c, window.c, and later checkpoint.c, base_lmdb.c; its reads are read.c.
+ * transaction's way to the disk is commit.c, prepare.c, resolver.c, log.c, window.c, and later checkpoint.c, base_lmdb.c; its reads are read.c.
  */
 #ifndef KEEL_ENGINE_ENGINE_H
 #define KEEL_ENGINE_ENGINE_H
