@@ -29,6 +29,7 @@ enum {
     FAILURES_SHOWN_MAX = 3,
     SEEDS_PER_PLANT_MAX = 300,
     SLOW_MS = 3000, /* after that a read version may have become too old: no finding */
+    LIFETIME_MS = 5000,
     AGED_DATABASES = 16, /* the last quarter of them directories */
     AGED_PHASES = 3,
     AGED_LIFETIME_MS = 100,
@@ -55,6 +56,7 @@ struct place {
     char path[512];
     bool on_disk;
     int64_t slow_ms;
+    int lifetime_ms;
 };
 
 struct places {
@@ -263,11 +265,19 @@ static const char *go_on(struct run *run) {
     return finding;
 }
 
+/* It opens with its first use, with the lifetime of then. */
+static void open_again(struct place *place) {
+    char lifetime[16];
+    snprintf(lifetime, sizeof lifetime, "%d", place->lifetime_ms);
+    setenv("KEEL_LIFETIME_MS", lifetime, 1);
+    place->database = open_database(place->path);
+}
+
 /* Closes the directory and opens it again: everything is still there, and versions go on. */
 static const char *reopen(struct run *run) {
     close_sessions(run);
     fdb_database_destroy(run->place->database);
-    run->place->database = open_database(run->place->path);
+    open_again(run->place);
     const char *finding = go_on(run);
     open_sessions(run);
     return finding;
@@ -392,29 +402,28 @@ static int self_check(struct places *places) {
     return missed;
 }
 
-static void place_open(struct place *place, const char *path, int64_t slow_ms) {
+static void place_open(struct place *place, const char *path, int lifetime_ms, int64_t slow_ms) {
     snprintf(place->path, sizeof place->path, "%s", path);
     place->on_disk = path[0] != ':';
     place->slow_ms = slow_ms;
-    place->database = open_database(path);
-    (void)database_clear(place->database); /* opened now, with the lifetime of now */
+    place->lifetime_ms = lifetime_ms;
+    open_again(place);
+    (void)database_clear(place->database);
 }
 
 static void places_open(struct places *places) {
     const char *directory = getenv("TMPDIR");
-    char path[512], lifetime[16];
+    char path[512];
     snprintf(places->scratch, sizeof places->scratch, "%s/keel-model-XXXXXX",
              directory ? directory : "/tmp");
     if (!mkdtemp(places->scratch))
         die("no temporary directory", 0);
-    place_open(&places->memory, ":memory:", SLOW_MS);
+    place_open(&places->memory, ":memory:", LIFETIME_MS, SLOW_MS);
     snprintf(path, sizeof path, "%s/young", places->scratch);
-    place_open(&places->directory, path, SLOW_MS);
-    snprintf(lifetime, sizeof lifetime, "%d", AGED_LIFETIME_MS);
-    setenv("KEEL_LIFETIME_MS", lifetime, 1);
+    place_open(&places->directory, path, LIFETIME_MS, SLOW_MS);
     for (int i = 0; i < AGED_DATABASES; i++) {
         snprintf(path, sizeof path, "%s/aged-%d", places->scratch, i);
-        place_open(&places->aged[i], i < AGED_DATABASES * 3 / 4 ? ":memory:" : path, AGED_SLOW_MS);
+        place_open(&places->aged[i], i < AGED_DATABASES * 3 / 4 ? ":memory:" : path, AGED_LIFETIME_MS, AGED_SLOW_MS);
     }
 }
 
