@@ -13,17 +13,17 @@ check "a cluster that answers: set" $? 0
 "$keel" "$directory/embedded" set b 2 >/dev/null
 export STUB_SILENT="$directory/asked"
 
-# gives_up NAME ARGUMENTS...: with 0.3 s to wait. What hangs is ended by timeout, with status 124.
+# gives_up NAME ARGUMENTS...: with 1 s to wait. What hangs is ended by timeout, with status 124.
 gives_up() {
     name=$1
     shift
     rm -f "$STUB_SILENT"
-    said=$(timeout --kill-after=5 60 "$keel" --timeout 0.3 "$@" 2>&1)
+    said=$(timeout --kill-after=5 300 "$keel" --timeout 1 "$@" 2>&1)
     check "$name: status" $? 1
     check "$name: the cluster was asked" "$([ -e "$STUB_SILENT" ] && echo yes)" yes
     case $said in
-    *"$KEEL_TEST_CLUSTER: no answer within 0.3 s. Is the cluster running"*"--timeout SECONDS waits longer"*) check "$name: text" said said ;;
-    *) check "$name: text" "$said" "...$KEEL_TEST_CLUSTER: no answer within 0.3 s. ..." ;;
+    *"$KEEL_TEST_CLUSTER: no answer within 1 s. Is the cluster running"*"--timeout SECONDS waits longer"*) check "$name: text" said said ;;
+    *) check "$name: text" "$said" "...$KEEL_TEST_CLUSTER: no answer within 1 s. ..." ;;
     esac
 }
 gives_up get "$KEEL_TEST_CLUSTER" get a
@@ -44,9 +44,9 @@ interrupted() {
     name=$1
     shift
     rm -f "$STUB_SILENT"
-    timeout --foreground --kill-after=5 60 "$keel" --timeout 600 "$@" >"$directory/said" 2>&1 </dev/null &
+    timeout --foreground --kill-after=5 300 "$keel" --timeout 600 "$@" >"$directory/said" 2>&1 </dev/null &
     limit=$!
-    for _ in $(seq 300); do
+    for _ in $(seq 2000); do
         [ -e "$STUB_SILENT" ] && break
         sleep 0.1
     done

@@ -636,7 +636,7 @@ static int run_process(bool only_verify, long crash_at, int manner, bool power, 
     world->power = power;
     pid_t child = fork();
     if (child == 0) {
-        alarm(60);
+        alarm(600); /* for one that hangs */
         world->armed = true;
         if (only_verify)
             verify();

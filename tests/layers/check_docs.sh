@@ -89,7 +89,7 @@ check() {
     ${CC:-cc} -std=c11 -g -Wall -Wextra -Werror ${CFLAGS:-} -I"$root/include" "$block.c" \
         -o "$block.program" -L"$build/lib" -lkeel -lfdb_c -pthread >"$block.log" 2>&1 || return 1
     mkdir "$block.directory"
-    (cd "$block.directory" && LD_LIBRARY_PATH="$build/lib" exec timeout 60 "$block.program") \
+    (cd "$block.directory" && LD_LIBRARY_PATH="$build/lib" exec timeout 600 "$block.program") \
         >"$block.output" 2>"$block.log" </dev/null || return 1
     [ ! -e "$block.expected" ] || diff "$block.expected" "$block.output" >"$block.log" 2>&1
 }
