@@ -60,7 +60,6 @@ struct commit_request {
 
     struct commit_request *next; /* the database's own, while in flight */
     bool is_atomic;              /* likewise: has atomic operations */
-    bool settled;                /* likewise */
     fdb_error_t error;           /* likewise */
 };
 

@@ -162,17 +162,15 @@ static fdb_error_t admit(struct engine *engine) {
     return engine_renew_lease(engine);
 }
 
-/* A batch that nothing more is added to: on return all its requests are settled, and what it committed can be read. */
+/* A batch that nothing more is added to: on return its outcome is known, and what it committed can be read. */
 static void process(struct engine *engine, struct prepared_batch *prepared, struct watch **fired) {
-    fdb_error_t error = prepared->refusal;
-    if (!error && prepared->batch.count > 0)
-        error = write_batch(engine, prepared);
-    prepared_settle(prepared, error);
-    if (error == ERROR_COMMIT_UNKNOWN_RESULT)
+    if (!prepared->outcome && prepared->batch.count > 0)
+        prepared->outcome = write_batch(engine, prepared);
+    if (prepared->outcome == ERROR_COMMIT_UNKNOWN_RESULT)
         version_clock_abandon_batch(&engine->clock);
     else if (prepared->version)
         version_clock_end_batch(&engine->clock);
-    if (!error) {
+    if (!prepared->outcome) {
         trigger_watches(engine, prepared, fired);
         count_batch(engine, prepared);
     }
@@ -226,8 +224,8 @@ static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
 }
 
 /*
- * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet gets one where
- * nothing stands against it. Not while threads block on their commits: there are more of them than cores, and if one lost its core while it prepares,
+ * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet is left
+ * to the leader where something stands against it. Not while threads block on their commits: there are more of them than cores, and if one lost its core while it prepares,
  * the leader would have to wait for it. REQUIRES: the lock. Not NULL: prepare_lock is held, too.
  */
 static struct commit_request *claim_ahead(struct engine *engine) {
@@ -240,16 +238,23 @@ static struct commit_request *claim_ahead(struct engine *engine) {
     unsigned count;
     if (next->version || (!atomic_load(&engine->failed) && !version_clock_needs_lease(&engine->clock, LEASE_VERSIONS)))
         requests = cut_queue(pipeline, true, &count);
-    if (requests && !next->version)
-        next->version = version_clock_begin_batch(&engine->clock);
     if (!requests)
         os_mutex_unlock(&pipeline->prepare_lock);
     return requests;
 }
 
+/* Gives a batch its version, unless it has one; the resolver forgets what has become too old to matter. REQUIRES: prepare_lock. */
+static void open_batch(struct engine *engine, struct prepared_batch *batch) {
+    if (batch->version)
+        return;
+    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
+    batch->version = version_clock_begin_batch(&engine->clock);
+}
+
 /* REQUIRES: prepare_lock, which is let go. */
 static void prepare_ahead(struct engine *engine, struct commit_request *requests) {
     struct pipeline *pipeline = &engine->pipeline;
+    open_batch(engine, pipeline->next);
     struct commit_request *rest = prepared_add(engine, pipeline->next, requests);
     assert(!rest); /* without atomic operations the limit of a batch's requests is far below that of its results */
     (void)rest;
@@ -270,14 +275,13 @@ static struct prepared_batch *take_batch(struct engine *engine) {
     fdb_error_t error = admit(engine);
     if (error)
         prepared_refuse(taken, requests, error);
-    else if (!taken->version)
-        taken->version = version_clock_begin_batch(&engine->clock);
+    else
+        open_batch(engine, taken);
     if (!error && requests)
         rest = prepared_add(engine, taken, requests);
     if (rest)
         put_back(pipeline, rest);
     pipeline->next = taken == &pipeline->batches[0] ? &pipeline->batches[1] : &pipeline->batches[0];
-    resolver_forget(engine->resolver, version_clock_horizon(&engine->clock));
     os_mutex_unlock(&pipeline->prepare_lock);
     return taken;
 }
@@ -335,17 +339,17 @@ static void wait_for_room(struct engine *engine) {
     }
 }
 
-/* Returns how many were answered. */
-static unsigned answer(struct commit_request *requests) {
-    unsigned count = 0;
+static void answer(const struct prepared_batch *prepared) {
+    struct commit_request *request = prepared->requests;
     os_later_open();
-    for (; requests; count++) {
-        struct commit_request *next = requests->next; /* complete may free the request */
-        requests->complete(requests, requests->error);
-        requests = next;
+    while (request) {
+        struct commit_request *next = request->next; /* complete may free the request */
+        if (next)
+            __builtin_prefetch(next); /* another core wrote it last */
+        request->complete(request, request->error ? request->error : prepared->outcome);
+        request = next;
     }
     os_later_close();
-    return count;
 }
 
 /*
@@ -382,8 +386,8 @@ static void lead(struct engine *engine, uint64_t last) {
         struct watch *fired = NULL;
         struct gathering *gathering = &pipeline->gathering;
         process(engine, taken, &fired);
-        gathering->clients = queued(pipeline);
-        gathering->clients += answer(taken->requests);
+        gathering->clients = queued(pipeline) + taken->request_count;
+        answer(taken);
         announce(pipeline, number);
         gathering->answered_us = os_clock_us();
         watches_fire(fired, ERROR_SUCCESS);
@@ -408,7 +412,7 @@ void engine_commit(struct database *database, struct commit_request *request) {
     struct engine *engine = engine_of(database);
     struct pipeline *pipeline = &engine->pipeline;
     request->next = NULL;
-    request->settled = false;
+    request->error = ERROR_SUCCESS;
     request->is_atomic = has_atomic(request);
     os_mutex_lock(&pipeline->lock);
     *pipeline->tail = request;

@@ -53,7 +53,7 @@ struct prepared_batch {
     unsigned request_count;
     size_t request_bytes;    /* by their size_bytes */
     uint16_t commit_count;   /* of those that have not failed */
-    fdb_error_t refusal;     /* the error of them all: nothing of it is to be written */
+    fdb_error_t outcome;     /* of those that have not failed by themselves */
     struct batch batch;      /* what those that have not failed change */
     struct arena arena;      /* values of atomic operations, stamped keys and values */
     struct window *overlay;  /* the batch so far, for atomic operations on keys it has changed itself; NULL until needed */
@@ -154,10 +154,8 @@ void prepared_free(struct prepared_batch *prepared);
 void prepared_clean(struct prepared_batch *prepared);
 /* Resolves and builds requests, in this order, behind those that are there. Returns the last ones if they are too much for it. REQUIRES: a version. */
 struct commit_request *prepared_add(struct engine *engine, struct prepared_batch *prepared, struct commit_request *requests);
-/* Adds requests to a batch of which nothing will be written. */
+/* Adds requests to a batch of which nothing will be written: this error is its outcome. */
 void prepared_refuse(struct prepared_batch *prepared, struct commit_request *requests, fdb_error_t error);
-/* Gives an outcome to all requests that have none yet. */
-void prepared_settle(struct prepared_batch *prepared, fdb_error_t error);
 
 /* read.c */
 fdb_error_t engine_get_read_version(struct database *database, int64_t *version);

@@ -5,7 +5,7 @@
  *
  *     requests ─► resolve ─► build ─► prepared_batch: all requests in commit order, the changes of those that may commit
  *                    │          │
- *                    └──────────┴──► settled with their error, answered with the batch
+ *                    └──────────┴──► their error is known, and answered with the batch
  *
  *   1. A transaction that fails while it is built leaves nothing to those behind it: neither in the batch nor in the overlay.
  *   2. A record of the log has a limit, and atomic operations can make much of little: what no longer fits is handed back.
@@ -49,7 +49,7 @@ void prepared_clean(struct prepared_batch *prepared) {
     prepared->request_count = 0;
     prepared->request_bytes = 0;
     prepared->commit_count = 0;
-    prepared->refusal = ERROR_SUCCESS;
+    prepared->outcome = ERROR_SUCCESS;
     batch_truncate(&prepared->batch, 0, 0);
     if (prepared->batch.capacity > BUFFER_BYTES_KEPT) {
         batch_free(&prepared->batch);
@@ -277,18 +277,6 @@ static fdb_error_t build(struct engine *engine, struct prepared_batch *prepared,
 
 /* --- A batch of them --- */
 
-static void settle(struct commit_request *request, fdb_error_t error) {
-    if (!request->settled) {
-        request->settled = true;
-        request->error = error;
-    }
-}
-
-void prepared_settle(struct prepared_batch *prepared, fdb_error_t error) {
-    for (struct commit_request *request = prepared->requests; request; request = request->next)
-        settle(request, error);
-}
-
 /* Puts the first of `requests` at the batch's end; returns the others. */
 static struct commit_request *append_request(struct prepared_batch *prepared, struct commit_request *request) {
     struct commit_request *others = request->next;
@@ -301,7 +289,7 @@ static struct commit_request *append_request(struct prepared_batch *prepared, st
 }
 
 void prepared_refuse(struct prepared_batch *prepared, struct commit_request *requests, fdb_error_t error) {
-    prepared->refusal = error;
+    prepared->outcome = error;
     while (requests)
         requests = append_request(prepared, requests);
 }
@@ -324,9 +312,8 @@ struct commit_request *prepared_add(struct engine *engine, struct prepared_batch
             if (error && overlay)
                 overlay_error = overlay_rebuild(prepared);
         }
-        if (error)
-            settle(request, error);
-        else
+        request->error = error;
+        if (!error)
             prepared->commit_count++;
     }
     return requests;
