@@ -20,6 +20,8 @@
 #include "os/clock.h"
 #include "util/memory.h"
 
+enum { COMPANY_MIN = 6 }; /* with so many requests outstanding there are others who are about to send */
+
 /* ---- Numbers ---- */
 
 static bool take_number(struct numbers *numbers, uint32_t limit, uint32_t *number) {
@@ -340,9 +342,22 @@ static void wait_in_line(struct remote_client *client, struct remote_request *re
     client->last_waiting = request;
 }
 
+/*
+ * Threads that were answered together come back together. Each lets the others append before it sends, so that most find their message sent: to send costs
+ * more than to look again. REQUIRES: the lock, which is given back meanwhile.
+ */
+static void let_others_append(struct remote_client *client) {
+    if (client->outstanding < COMPANY_MIN || !client->reading || !client->up)
+        return;
+    os_mutex_unlock(&client->lock);
+    os_thread_yield();
+    os_mutex_lock(&client->lock);
+}
+
 bool remote_request_drive(struct remote_twin *twin, struct remote_request *request, int64_t deadline_us) {
     struct remote_client *client = twin->client;
     os_mutex_lock(&client->lock);
+    let_others_append(client);
     if (!request->outstanding) { /* just being answered */
         os_mutex_unlock(&client->lock);
         return false;
