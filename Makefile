@@ -99,12 +99,12 @@ MODEL_HELPERS = $(filter-out tests/model/sequential.c tests/model/concurrent.c,$
 $(BUILD)/bin/model-%: tests/model/%.c $(MODEL_HELPERS) $(wildcard tests/model/*.h) $(LIB)
 	$(LINK_PROGRAM)
 
-$(BUILD)/bin/bench: bench/bench.c $(LIB)
+$(BUILD)/bin/bench: bench/bench.c bench/bench_rows.h $(LIB)
 	@mkdir -p $(@D)
 	@echo "link $@"
 	@$(CC) $(PROGRAM_FLAGS) $< -o $@ $(PROGRAM_LIBRARIES) -llmdb
 
-$(BUILD)/bin/bench-remote: bench/bench_remote.c $(LIB)
+$(BUILD)/bin/bench-remote: bench/bench_remote.c bench/bench_rows.h $(LIB)
 	$(LINK_PROGRAM)
 
 $(BUILD)/bin/remote-%: tests/remote/%.c $(LIB)

@@ -7,102 +7,41 @@
  * Reads are measured beside raw LMDB holding the same rows, commits beside a bare write and fdatasync of the same size. The two sides of a comparison
  * take turns in short rounds, so that a noisy machine disturbs both alike; the figure to look at is the ratio.
  */
-#define FDB_API_VERSION 740
-#include <foundationdb/fdb_c.h>
+#include "bench_rows.h"
 
 #include <fcntl.h>
 #include <lmdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { KEY_BYTES = 16, VALUE_BYTES = 100, CLIENTS = 64 };
-
-static long row_count = 1000000;
-static FDBDatabase *database;
 static MDB_env *lmdb;
 static MDB_dbi lmdb_dbi;
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static void check(int error, const char *what) {
+static void check_lmdb(int error, const char *what) {
     if (error) {
-        fprintf(stderr, "bench: %s: error %d %s\n", what, error, error > 0 ? fdb_get_error(error) : mdb_strerror(error));
+        fprintf(stderr, "bench: LMDB, %s: error %d %s\n", what, error, mdb_strerror(error));
         exit(1);
     }
 }
 
-static fdb_error_t wait_for(FDBFuture *future) {
-    fdb_error_t error = fdb_future_block_until_ready(future);
-    return error ? error : fdb_future_get_error(future);
-}
-
-static void finish(FDBFuture *future, const char *what) {
-    check(wait_for(future), what);
-    fdb_future_destroy(future);
-}
-
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return *state;
-}
-
-static void make_key(uint8_t key[KEY_BYTES], long row) {
-    uint64_t big_endian = __builtin_bswap64((uint64_t)row);
-    memcpy(key, "keel/row", 8);
-    memcpy(key + 8, &big_endian, 8);
-}
-
-static FDBTransaction *begin(void) {
-    FDBTransaction *tr;
-    check(fdb_database_create_transaction(database, &tr), "create transaction");
-    return tr;
-}
-
 /* --- Loading --- */
-
-static void load_keel(void) {
-    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
-    memset(value, 'v', sizeof value);
-    for (long row = 0; row < row_count;) {
-        FDBTransaction *tr = begin();
-        for (long i = 0; i < 5000 && row < row_count; i++, row++) {
-            make_key(key, row);
-            fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
-        }
-        finish(fdb_transaction_commit(tr), "load");
-        fdb_transaction_destroy(tr);
-    }
-}
 
 static void load_lmdb(const char *path) {
     mkdir(path, 0700);
-    check(mdb_env_create(&lmdb), "lmdb");
-    check(mdb_env_set_mapsize(lmdb, 8ul << 30), "lmdb");
-    check(mdb_env_open(lmdb, path, MDB_NOTLS, 0600), "lmdb");
+    check_lmdb(mdb_env_create(&lmdb), "load");
+    check_lmdb(mdb_env_set_mapsize(lmdb, 8ul << 30), "load");
+    check_lmdb(mdb_env_open(lmdb, path, MDB_NOTLS, 0600), "load");
     MDB_txn *txn;
-    check(mdb_txn_begin(lmdb, NULL, 0, &txn), "lmdb");
-    check(mdb_dbi_open(txn, NULL, 0, &lmdb_dbi), "lmdb");
+    check_lmdb(mdb_txn_begin(lmdb, NULL, 0, &txn), "load");
+    check_lmdb(mdb_dbi_open(txn, NULL, 0, &lmdb_dbi), "load");
     uint8_t key[KEY_BYTES], value[VALUE_BYTES];
     memset(value, 'v', sizeof value);
     for (long row = 0; row < row_count; row++) {
         make_key(key, row);
         MDB_val k = {KEY_BYTES, key}, v = {VALUE_BYTES, value};
-        check(mdb_put(txn, lmdb_dbi, &k, &v, MDB_APPEND), "lmdb put");
+        check_lmdb(mdb_put(txn, lmdb_dbi, &k, &v, MDB_APPEND), "put");
     }
-    check(mdb_txn_commit(txn), "lmdb");
+    check_lmdb(mdb_txn_commit(txn), "load");
 }
 
 /* --- Reads: operations in one round, both sides --- */
@@ -114,7 +53,7 @@ static void keel_gets(uint64_t *random) {
     for (int done = 0; done < GETS_A_ROUND; done += GETS_A_TRANSACTION) {
         FDBTransaction *tr = begin();
         for (int i = 0; i < GETS_A_TRANSACTION; i++) {
-            make_key(key, (long)(next_random(random) % (uint64_t)row_count));
+            make_key(key, any_row(random, row_count));
             FDBFuture *future = fdb_transaction_get(tr, key, KEY_BYTES, 0);
             fdb_bool_t present;
             const uint8_t *value;
@@ -134,11 +73,11 @@ static void lmdb_gets(uint64_t *random) {
     static uint8_t copy[VALUE_BYTES];
     for (int done = 0; done < GETS_A_ROUND; done += GETS_A_TRANSACTION) {
         MDB_txn *txn;
-        check(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "lmdb begin");
+        check_lmdb(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "begin");
         for (int i = 0; i < GETS_A_TRANSACTION; i++) {
-            make_key(key, (long)(next_random(random) % (uint64_t)row_count));
+            make_key(key, any_row(random, row_count));
             MDB_val k = {KEY_BYTES, key}, v;
-            check(mdb_get(txn, lmdb_dbi, &k, &v), "lmdb get");
+            check_lmdb(mdb_get(txn, lmdb_dbi, &k, &v), "get");
             memcpy(copy, v.mv_data, v.mv_size);
             if (copy[99] != 'v')
                 check(1, "wrong value");
@@ -154,7 +93,7 @@ static void keel_ranges(uint64_t *random) {
     for (int done = 0; done < RANGES_A_ROUND; done += 100) {
         FDBTransaction *tr = begin();
         for (int i = 0; i < 100; i++) {
-            long row = (long)(next_random(random) % (uint64_t)(row_count - ROWS_A_RANGE));
+            long row = any_row(random, row_count - ROWS_A_RANGE);
             make_key(from, row);
             make_key(to, row + ROWS_A_RANGE);
             FDBFuture *future = fdb_transaction_get_range(
@@ -180,16 +119,16 @@ static void lmdb_ranges(uint64_t *random) {
     for (int done = 0; done < RANGES_A_ROUND; done += 100) {
         MDB_txn *txn;
         MDB_cursor *cursor;
-        check(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "lmdb begin");
-        check(mdb_cursor_open(txn, lmdb_dbi, &cursor), "lmdb cursor");
+        check_lmdb(mdb_txn_begin(lmdb, NULL, MDB_RDONLY, &txn), "begin");
+        check_lmdb(mdb_cursor_open(txn, lmdb_dbi, &cursor), "cursor");
         for (int i = 0; i < 100; i++) {
-            make_key(from, (long)(next_random(random) % (uint64_t)(row_count - ROWS_A_RANGE)));
+            make_key(from, any_row(random, row_count - ROWS_A_RANGE));
             MDB_val k = {KEY_BYTES, from}, v;
-            check(mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE), "lmdb seek");
+            check_lmdb(mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE), "seek");
             for (int r = 0; r < ROWS_A_RANGE; r++) {
                 lmdb_sum += ((uint8_t *)v.mv_data)[50];
                 if (r + 1 < ROWS_A_RANGE)
-                    check(mdb_cursor_get(cursor, &k, &v, MDB_NEXT), "lmdb next");
+                    check_lmdb(mdb_cursor_get(cursor, &k, &v, MDB_NEXT), "next");
             }
         }
         mdb_cursor_close(cursor);
@@ -219,18 +158,6 @@ static void compare_reads(const char *what, void (*keel)(uint64_t *), void (*raw
 
 /* --- Commits --- */
 
-static _Atomic long commit_number;
-
-static void commit_one(void) {
-    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
-    memset(value, 'c', sizeof value);
-    make_key(key, atomic_fetch_add(&commit_number, 1) * 7919 % row_count);
-    FDBTransaction *tr = begin();
-    fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
-    finish(fdb_transaction_commit(tr), "commit");
-    fdb_transaction_destroy(tr);
-}
-
 static int bare_descriptor;
 static off_t bare_offset;
 enum { BARE_FILE_BYTES = 16 << 20, BARE_WRITE_BYTES = 168 };
@@ -251,90 +178,7 @@ static void bare_sync(void) {
     check(fdatasync(bare_descriptor), "bare sync");
 }
 
-static void sleep_for(double seconds) {
-    struct timespec time = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
-    nanosleep(&time, NULL);
-}
-
-static atomic_bool clients_stop;
-static _Atomic long clients_commits;
-
-/* Commits a second of clients that are running, once they have run in. */
-static double steady_rate(double seconds) {
-    sleep_for(0.1);
-    long before = atomic_load(&clients_commits);
-    double start = now();
-    sleep_for(seconds);
-    long commits = atomic_load(&clients_commits) - before;
-    return (double)commits / (now() - start);
-}
-
-static void *client(void *unused) {
-    (void)unused;
-    while (!atomic_load(&clients_stop)) {
-        commit_one();
-        atomic_fetch_add(&clients_commits, 1);
-    }
-    return NULL;
-}
-
-static double many_clients_rate(double seconds) {
-    pthread_t threads[CLIENTS];
-    atomic_store(&clients_stop, false);
-    for (int i = 0; i < CLIENTS; i++)
-        pthread_create(&threads[i], NULL, client, NULL);
-    double rate = steady_rate(seconds);
-    atomic_store(&clients_stop, true);
-    for (int i = 0; i < CLIENTS; i++)
-        pthread_join(threads[i], NULL);
-    return rate;
-}
-
-/* A client without a thread of its own, as event loops and the asynchronous bindings have them: each answer starts the next commit. */
-struct async_client {
-    FDBTransaction *tr;
-    FDBFuture *future;
-};
-static _Atomic int async_running;
-
-static void async_start(struct async_client *client);
-
-static void async_done(FDBFuture *future, void *context) {
-    struct async_client *client = context;
-    check(fdb_future_get_error(future), "commit");
-    fdb_future_destroy(client->future);
-    fdb_transaction_destroy(client->tr);
-    atomic_fetch_add(&clients_commits, 1);
-    if (atomic_load(&clients_stop))
-        atomic_fetch_sub(&async_running, 1);
-    else
-        async_start(client);
-}
-
-static void async_start(struct async_client *client) {
-    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
-    memset(value, 'a', sizeof value);
-    make_key(key, atomic_fetch_add(&commit_number, 1) * 7919 % row_count);
-    client->tr = begin();
-    fdb_transaction_set(client->tr, key, KEY_BYTES, value, VALUE_BYTES);
-    client->future = fdb_transaction_commit(client->tr);
-    check(fdb_future_set_callback(client->future, async_done, client), "callback");
-}
-
-static double async_clients_rate(double seconds) {
-    static struct async_client clients[CLIENTS];
-    atomic_store(&clients_stop, false);
-    atomic_store(&async_running, CLIENTS);
-    for (int i = 0; i < CLIENTS; i++)
-        async_start(&clients[i]);
-    double rate = steady_rate(seconds);
-    atomic_store(&clients_stop, true);
-    while (atomic_load(&async_running) > 0)
-        sleep_for(0.001);
-    return rate;
-}
-
-enum { COMMITS = 200, TURNS = 5, LOADS = 4 };
+enum { COMMITS = 200, TURNS = 5 };
 
 /* Commits of one client and bare syncs take turns; adds their seconds. */
 static void one_client(double *one_seconds, double *bare_seconds) {
@@ -352,11 +196,11 @@ static void one_client(double *one_seconds, double *bare_seconds) {
 
 /* One client is measured before and after the many: the machine may have become quicker or slower meanwhile. */
 static void compare_commits(void) {
-    double one_seconds = 0, bare_seconds = 0, threads_rate = 0, async_rate = 0;
+    double one_seconds = 0, bare_seconds = 0, by_threads = 0, by_callbacks = 0;
     one_client(&one_seconds, &bare_seconds);
     for (int load = 0; load < LOADS; load++) {
-        threads_rate += many_clients_rate(0.8) / LOADS;
-        async_rate += async_clients_rate(0.8) / LOADS;
+        by_threads += threads_rate() / LOADS;
+        by_callbacks += callbacks_rate() / LOADS;
     }
     sleep_for(8); /* until what they have written is in the base */
     one_client(&one_seconds, &bare_seconds);
@@ -364,9 +208,9 @@ static void compare_commits(void) {
     printf("%-28s %12.1f us   write+fdatasync %8.1f us   ratio %.2f (aim: at most 1.30)\n", "one-client durable commit",
            one * 1e6, bare * 1e6, one / bare);
     printf("%-28s %12.0f /s   one client %14.0f /s   ratio %.1f (aim: at least 25)\n", "64 clients, callbacks",
-           async_rate, 1 / one, async_rate * one);
+           by_callbacks, 1 / one, by_callbacks * one);
     printf("%-28s %12.0f /s   one client %14.0f /s   ratio %.1f (aim: at least 25)\n", "64 clients, a thread each",
-           threads_rate, 1 / one, threads_rate * one);
+           by_threads, 1 / one, by_threads * one);
 }
 
 /* --- Opening and idling --- */
@@ -412,31 +256,21 @@ static void measure_fresh(const char *directory) {
            (double)after / 1024, (double)(after - before) / 1024);
 }
 
-static void *run_network(void *unused) {
-    (void)unused;
-    check(fdb_run_network(), "run network");
-    return NULL;
-}
-
 int main(int argc, char **argv) {
     if (argc < 2) {
         fprintf(stderr, "usage: bench DIRECTORY [ROWS]\n");
         return 2;
     }
-    if (argc > 2)
-        row_count = atol(argv[2]);
+    row_count = argc > 2 ? atol(argv[2]) : 1000000;
     char path[4096];
     mkdir(argv[1], 0700);
-    check(fdb_select_api_version(FDB_API_VERSION), "API version");
-    check(fdb_setup_network(), "network");
-    pthread_t network;
-    pthread_create(&network, NULL, run_network, NULL);
+    pthread_t network = start_network();
     measure_fresh(argv[1]);
 
     snprintf(path, sizeof path, "%s/keel", argv[1]);
     check(fdb_create_database(path, &database), "open");
     double start = now();
-    load_keel();
+    load_rows();
     double loaded = now();
     fdb_database_destroy(database); /* everything moves to the base */
     printf("%-28s %12.0f rows/s, %.1f s to move them to the base and close\n", "load", (double)row_count / (loaded - start),

@@ -9,81 +9,25 @@
  * figure to look at is the ratio.
  */
 #define _GNU_SOURCE
-#define FDB_API_VERSION 740
-#include <foundationdb/fdb_c.h>
+#include "bench_rows.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-enum { KEY_BYTES = 16, VALUE_BYTES = 100, CLIENTS = 64, DEPTH = 16, GETS_A_ROUND = 1000, PIPELINED_A_ROUND = 8000, ROUNDS = 15, LOADS = 4 };
+enum { DEPTH = 16, GETS_A_ROUND = 1000, PIPELINED_A_ROUND = 8000, ROUNDS = 15 };
 
-static long row_count = 100000;
-static FDBDatabase *database;
 static char directory[80], redis_path[100], database_path[100];
 static int redis;
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
-static void check(int error, const char *what) {
-    if (error) {
-        fprintf(stderr, "bench-remote: %s: %d %s\n", what, error, error > 0 ? fdb_get_error(error) : "");
-        _exit(1);
-    }
-}
-
-static void finish(FDBFuture *future, const char *what) {
-    check(fdb_future_block_until_ready(future), what);
-    check(fdb_future_get_error(future), what);
-    fdb_future_destroy(future);
-}
-
-static long any_row(uint64_t *state) {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    return (long)(*state % (uint64_t)row_count);
-}
-
-static void make_key(uint8_t key[KEY_BYTES], long row) {
-    memcpy(key, "row/000000000000", KEY_BYTES);
-    for (int i = KEY_BYTES - 1; row > 0; i--, row /= 10)
-        key[i] = (uint8_t)('0' + row % 10);
-}
-
-static void *run_network(void *unused) {
-    (void)fdb_run_network();
-    return unused;
-}
-
 static void open_database(void) {
-    pthread_t thread;
-    check(fdb_select_api_version(FDB_API_VERSION), "API version");
-    check(fdb_setup_network(), "network");
-    pthread_create(&thread, NULL, run_network, NULL);
+    (void)start_network();
     check(fdb_create_database(database_path, &database), "open");
-}
-
-static FDBTransaction *begin(void) {
-    FDBTransaction *tr;
-    check(fdb_database_create_transaction(database, &tr), "create transaction");
-    return tr;
 }
 
 /* --- Redis: just enough of its protocol --- */
@@ -130,15 +74,16 @@ enum { REDIS_ANSWER_BYTES = 6 + VALUE_BYTES + 2 }; /* "$100\r\n" value "\r\n" */
 static void redis_load(void) {
     enum { BATCH = 500, SET_BYTES = 160 };
     static char text[BATCH * SET_BYTES], answers[BATCH * 5];
-    char value[VALUE_BYTES + 1];
-    memset(value, 'v', VALUE_BYTES);
-    value[VALUE_BYTES] = 0;
     for (long row = 0; row < row_count;) {
         size_t length = 0, count = 0;
         for (; count < BATCH && row < row_count; count++, row++) {
-            uint8_t key[KEY_BYTES];
-            make_key(key, row);
-            length += (size_t)sprintf(text + length, "*3\r\n$3\r\nSET\r\n$16\r\n%.16s\r\n$100\r\n%s\r\n", (char *)key, value);
+            length += (size_t)sprintf(text + length, "*3\r\n$3\r\nSET\r\n$16\r\n");
+            make_key((uint8_t *)text + length, row);
+            length += KEY_BYTES;
+            length += (size_t)sprintf(text + length, "\r\n$100\r\n");
+            memset(text + length, 'v', VALUE_BYTES);
+            memcpy(text + length + VALUE_BYTES, "\r\n", 2);
+            length += VALUE_BYTES + 2;
         }
         redis_send(text, length);
         redis_receive(answers, count * 5); /* "+OK\r\n" */
@@ -150,7 +95,7 @@ static void redis_gets(uint64_t *random, int count, int depth) {
     for (int done = 0; done < count; done += depth) {
         size_t length = 0;
         for (int i = 0; i < depth; i++)
-            length += redis_get(question + length, any_row(random));
+            length += redis_get(question + length, any_row(random, row_count));
         redis_send(question, length);
         redis_receive(answer, (size_t)depth * REDIS_ANSWER_BYTES);
         check(answer[6] == 'v' ? 0 : -1, "wrong value from redis");
@@ -175,7 +120,7 @@ static void keel_gets(uint64_t *random, int count, int depth) {
         FDBFuture *futures[DEPTH];
         uint8_t key[KEY_BYTES];
         for (int i = 0; i < depth; i++) {
-            make_key(key, any_row(random));
+            make_key(key, any_row(random, row_count));
             futures[i] = fdb_transaction_get(tr, key, KEY_BYTES, 0);
         }
         for (int i = 0; i < depth; i++)
@@ -214,112 +159,14 @@ static void compare_gets(int count, int depth, double *keel, double *other) {
     *other = middle(redis_times);
 }
 
-/* --- Commits --- */
-
-static _Atomic long commits, commit_number;
-static atomic_bool stop;
-
-static void start_write(FDBTransaction *tr) {
-    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
-    memset(value, 'v', sizeof value);
-    make_key(key, atomic_fetch_add(&commit_number, 1) * 7919 % row_count);
-    fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
-}
-
-static void *commit_on(void *unused) {
-    while (!atomic_load(&stop)) {
-        FDBTransaction *tr = begin();
-        start_write(tr);
-        finish(fdb_transaction_commit(tr), "commit");
-        fdb_transaction_destroy(tr);
-        atomic_fetch_add(&commits, 1);
-    }
-    return unused;
-}
-
-static double steady_rate(void) {
-    usleep(100000);
-    long before = atomic_load(&commits);
-    double start = now();
-    usleep(700000);
-    return (double)(atomic_load(&commits) - before) / (now() - start);
-}
-
-static double threads_rate(void) {
-    pthread_t threads[CLIENTS];
-    atomic_store(&stop, false);
-    for (int i = 0; i < CLIENTS; i++)
-        pthread_create(&threads[i], NULL, commit_on, NULL);
-    double rate = steady_rate();
-    atomic_store(&stop, true);
-    for (int i = 0; i < CLIENTS; i++)
-        pthread_join(threads[i], NULL);
-    return rate;
-}
-
-/* A client without a thread: each answer starts the next commit. */
-struct client {
-    FDBTransaction *tr;
-    FDBFuture *future;
-};
-static _Atomic int running;
-
-static void start_commit(struct client *client);
-
-static void committed(FDBFuture *future, void *context) {
-    struct client *client = context;
-    check(fdb_future_get_error(future), "commit");
-    fdb_future_destroy(client->future);
-    fdb_transaction_destroy(client->tr);
-    atomic_fetch_add(&commits, 1);
-    if (atomic_load(&stop))
-        atomic_fetch_sub(&running, 1);
-    else
-        start_commit(client);
-}
-
-static void start_commit(struct client *client) {
-    client->tr = begin();
-    start_write(client->tr);
-    client->future = fdb_transaction_commit(client->tr);
-    check(fdb_future_set_callback(client->future, committed, client), "callback");
-}
-
-static double callbacks_rate(void) {
-    static struct client clients[CLIENTS];
-    atomic_store(&stop, false);
-    atomic_store(&running, CLIENTS);
-    for (int i = 0; i < CLIENTS; i++)
-        start_commit(&clients[i]);
-    double rate = steady_rate();
-    atomic_store(&stop, true);
-    while (atomic_load(&running))
-        usleep(1000);
-    return rate;
-}
-
 /* --- The owner --- */
 
 static int tell_owner, hear_owner;
 
-static void load(void) {
-    uint8_t key[KEY_BYTES], value[VALUE_BYTES];
-    memset(value, 'v', sizeof value);
-    for (long row = 0; row < row_count;) {
-        FDBTransaction *tr = begin();
-        for (int i = 0; i < 5000 && row < row_count; i++, row++) {
-            make_key(key, row);
-            fdb_transaction_set(tr, key, KEY_BYTES, value, VALUE_BYTES);
-        }
-        finish(fdb_transaction_commit(tr), "load");
-        fdb_transaction_destroy(tr);
-    }
-}
-
 static void own(int hear, int tell) {
     char what;
     open_database();
-    load();
+    load_rows();
     double rate = 0;
     while (write(tell, &rate, sizeof rate) == sizeof rate && read(hear, &what, 1) == 1)
         rate = what == 't' ? threads_rate() : callbacks_rate();
@@ -367,8 +214,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench-remote DIRECTORY [ROWS]\n");
         return 2;
     }
-    if (argc > 2)
-        row_count = atol(argv[2]);
+    row_count = argc > 2 ? atol(argv[2]) : 100000;
     snprintf(directory, sizeof directory, "%s", argv[1]);
     snprintf(redis_path, sizeof redis_path, "%s/redis.sock", directory);
     snprintf(database_path, sizeof database_path, "%s/db", directory);

@@ -224,9 +224,9 @@ static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
 }
 
 /*
- * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet is left
- * to the leader where something stands against it. Not while threads block on their commits: there are more of them than cores, and if one lost its core while it prepares,
- * the leader would have to wait for it. REQUIRES: the lock. Not NULL: prepare_lock is held, too.
+ * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet is left to the
+ * leader where something stands against it. Nothing is prepared ahead while threads block on their commits: there are more of them than cores, and if
+ * one lost its core while it prepares, the leader would have to wait for it. REQUIRES: the lock. Not NULL: prepare_lock is held, too.
  */
 static struct commit_request *claim_ahead(struct engine *engine) {
     struct pipeline *pipeline = &engine->pipeline;
