@@ -167,7 +167,8 @@ static inline fdb_error_t database_get_range(struct database *database, const st
 
 /*
  * Starts a commit. The answer is NOT_COMMITTED, TRANSACTION_TOO_OLD, DISK_FULL, DATABASE_FAILED, LARGE_ALLOC_FAILED or success,
- * and success means durable. COMMIT_UNKNOWN_RESULT where a sync failed under it. Does not block, except while the window is full.
+ * and success means durable. COMMIT_UNKNOWN_RESULT where a sync failed under it. Does not wait for anything; may do some of
+ * the work for others that were started, too.
  */
 static inline void database_commit(struct database *database, struct commit_request *request) {
     database->methods->commit(database, request);
@@ -176,7 +177,7 @@ static inline void database_commit(struct database *database, struct commit_requ
 /*
  * Waits for a commit by its ticket, which may long be answered: the calling thread has nothing else to do and may run the commit pipeline itself instead
  * of waking a thread. True: something has happened, or some milliseconds have passed; look whether the answer is there and call again if not. False: the
- * database has nothing more to do for this ticket; an answer that is not there yet is just being given. REQUIRES: the caller holds no lock.
+ * database has nothing more to do for this ticket; an answer that is not there yet comes without it. REQUIRES: the caller holds no lock.
  */
 static inline bool database_drive(struct database *database, uint64_t ticket) {
     return database->methods->drive(database, ticket);

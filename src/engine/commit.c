@@ -7,8 +7,9 @@
  *                                │ atomic ops, versionstamps                         │ moves on  │ completions
  *
  * Whoever finds the pipeline idle leads it. A thread that blocks on its own commit (engine_drive) does so itself and pays no thread switch; for
- * everyone else, the committer thread does. While a leader syncs, new commits become the next batch: the group commit. They queue up; and where clients wait
- * by callbacks, whoever queues one while another thread leads prepares it as well, so that the leader finds little to do between two syncs.
+ * everyone else, the committer thread does. While a leader syncs, new commits become the next batch: the group commit. They queue up; and where
+ * clients wait by callbacks, whoever queues one while another thread leads prepares it as well, so that the leader finds little to do between two
+ * syncs. (The price: after a sync that took longer than a transaction may live, the next batch's version is as old, and so are those read until it ends.)
  *
  *   1. At most one thread leads (pipeline.leading); the appending end of the log is the leader's, and so is a batch from take_batch on.
  *   2. At most one thread prepares: the resolver and the next batch are under prepare_lock.
@@ -153,6 +154,12 @@ static fdb_error_t write_batch(struct engine *engine, struct prepared_batch *pre
     return ERROR_SUCCESS;
 }
 
+/* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
+static bool is_window_full(struct engine *engine) {
+    return window_bytes(engine->window) > engine->options.window_bytes_max && !atomic_load(&engine->failed) &&
+           !atomic_load(&engine->disk_full);
+}
+
 /* Whether commits are taken at all. */
 static fdb_error_t admit(struct engine *engine) {
     if (atomic_load(&engine->failed))
@@ -183,8 +190,8 @@ static unsigned queued(struct pipeline *pipeline) {
 }
 
 /*
- * Cuts off the front of the queue what the next batch still has room for; with `ahead`, only what a thread that does not lead prepares: nothing large, and
- * no atomic operations, which have to read what the leader's batch leaves. REQUIRES: both locks. *batch_count: how many the batch will have.
+ * Cuts off the front of the queue what the next batch still has room for; with `ahead`, only what a thread that does not lead prepares: nothing large,
+ * and no atomic operations, which have to read what the leader's batch leaves. *batch_count: how many the batch will have. REQUIRES: both locks.
  */
 static struct commit_request *cut_queue(struct pipeline *pipeline, bool ahead, unsigned *batch_count) {
     struct commit_request *first = pipeline->head, **link = &pipeline->head;
@@ -198,7 +205,8 @@ static struct commit_request *cut_queue(struct pipeline *pipeline, bool ahead, u
         count++;
         link = &(*link)->next;
     }
-    *batch_count = count;
+    if (batch_count)
+        *batch_count = count;
     if (link == &pipeline->head)
         return NULL;
     pipeline->head = *link;
@@ -223,22 +231,27 @@ static void put_back(struct pipeline *pipeline, struct commit_request *rest) {
     os_mutex_unlock(&pipeline->lock);
 }
 
+/* A batch that gets its version waits for nothing but the sync before it: readers stand still below it. Nor is a lease renewed here. */
+static bool may_open_ahead(struct engine *engine) {
+    return !atomic_load(&engine->failed) && !is_window_full(engine) && !version_clock_needs_lease(&engine->clock, LEASE_VERSIONS);
+}
+
 /*
- * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. A batch that has no version yet is left to the
- * leader where something stands against it. Nothing is prepared ahead while threads block on their commits: there are more of them than cores, and if
- * one lost its core while it prepares, the leader would have to wait for it. REQUIRES: the lock. Not NULL: prepare_lock is held, too.
+ * Takes what is to be prepared ahead off the queue, if it is worth it and nobody else is at it; NULL if not. Nothing is prepared ahead while threads block
+ * on their commits: there are more of them than cores, and if one lost its core while it prepares, the leader would have to wait for it.
+ * REQUIRES: the lock. Not NULL: prepare_lock is held, too.
  */
 static struct commit_request *claim_ahead(struct engine *engine) {
     struct pipeline *pipeline = &engine->pipeline;
     if (!pipeline->leading || atomic_load_explicit(&pipeline->drivers, memory_order_relaxed) > 0 ||
         !os_mutex_try_lock(&pipeline->prepare_lock))
         return NULL;
-    struct prepared_batch *next = pipeline->next;
     struct commit_request *requests = NULL;
-    unsigned count;
-    if (next->version || (!atomic_load(&engine->failed) && !version_clock_needs_lease(&engine->clock, LEASE_VERSIONS)))
-        requests = cut_queue(pipeline, true, &count);
-    if (!requests)
+    if (pipeline->next_opened || may_open_ahead(engine))
+        requests = cut_queue(pipeline, true, NULL);
+    if (requests)
+        pipeline->next_opened = true;
+    else
         os_mutex_unlock(&pipeline->prepare_lock);
     return requests;
 }
@@ -271,6 +284,7 @@ static struct prepared_batch *take_batch(struct engine *engine) {
     struct commit_request *requests = cut_queue(pipeline, false, &count), *rest = NULL;
     atomic_fetch_sub_explicit(&pipeline->queued, count, memory_order_relaxed);
     pipeline->next_batch++;
+    pipeline->next_opened = false;
     os_mutex_unlock(&pipeline->lock);
     fdb_error_t error = admit(engine);
     if (error)
@@ -323,16 +337,10 @@ static void gather(struct pipeline *pipeline) {
     }
 }
 
-/* Does a commit have to wait for the checkpoint? Not if that cannot help: then it is refused. */
-static bool is_window_full(struct engine *engine) {
-    return window_bytes(engine->window) > engine->options.window_bytes_max && !atomic_load(&engine->failed) &&
-           !atomic_load(&engine->disk_full);
-}
-
-/* Waits until the window has room. REQUIRES: the lock; leading. */
+/* Waits until the window has room; not with a batch that has its version: see may_open_ahead. REQUIRES: the lock; leading. */
 static void wait_for_room(struct engine *engine) {
     struct pipeline *pipeline = &engine->pipeline;
-    while (is_window_full(engine)) {
+    while (is_window_full(engine) && !pipeline->next_opened) {
         checkpoint_rotate_if_due(engine);
         checkpoint_request(engine);
         os_condition_wait_until(&pipeline->room, &pipeline->lock, os_clock_us() + 100000);

@@ -5,7 +5,7 @@
  *
  * The window and the appending end of the log belong to the thread that leads the pipeline, the resolver to the one that prepares. Locks, in the order
  * in which they may be taken: pipeline.prepare_lock, pipeline.lock, checkpoint_lock, then those inside the parts (clock, window, log, watches). None is
- * held while waiting for the disk, except lease_lock and prepare_lock, which nobody but the leader waits for.
+ * held while waiting for the disk, except lease_lock (the leader and the checkpoint wait for it) and prepare_lock (the leader does).
  */
 #ifndef KEEL_ENGINE_INTERNAL_H
 #define KEEL_ENGINE_INTERNAL_H
@@ -48,7 +48,7 @@ enum { ATOMIC_KEYS_BITS = 4096 };
 
 /* A batch on its way from the queue to the disk: see prepare.c. Kept between batches to save allocations. */
 struct prepared_batch {
-    int64_t version;         /* 0: it has none yet, and there is nothing in it */
+    int64_t version;         /* 0: it has none, and nothing was built */
     struct commit_request *requests, **requests_end; /* in commit order */
     unsigned request_count;
     size_t request_bytes;    /* by their size_bytes */
@@ -79,6 +79,7 @@ struct pipeline {
     unsigned gather_target; /* 0: none waits */
     struct gathering gathering;
     uint64_t next_batch;            /* the number of the batch that is being collected: the ticket of its commits */
+    bool next_opened;               /* it has its version, or is just being given it */
     _Atomic uint64_t answered_batch;
     struct batch_answer answers[ANSWERS_MAX]; /* by the number of the batch */
 

@@ -343,11 +343,12 @@ static void wait_in_line(struct remote_client *client, struct remote_request *re
 }
 
 /*
- * Threads that were answered together come back together. Each lets the others append before it sends, so that most find their message sent: to send costs
- * more than to look again. REQUIRES: the lock, which is given back meanwhile.
+ * Threads that were answered together come back together. Each lets the others append before it sends, so that most find their message sent: to
+ * send costs more than to look again. Who waits by callbacks, as for most watches, is no company. REQUIRES: the lock, which is given back meanwhile.
  */
 static void let_others_append(struct remote_client *client) {
-    if (client->outstanding < COMPANY_MIN || !client->reading || !client->up)
+    bool unsent = client->output.length > client->sent;
+    if (!unsent || client->outstanding - client->hurried_count < COMPANY_MIN || !client->reading || !client->up)
         return;
     os_mutex_unlock(&client->lock);
     os_thread_yield();

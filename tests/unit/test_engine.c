@@ -844,11 +844,11 @@ static void test_clients_that_come_back_share_a_batch(void **state) {
     os_condition_init(&served.some);
     os_file_set_fault(slow_sync, NULL);
     uint64_t batches = UINT64_MAX;
-    for (int attempt = 0; attempt < GATHER_ATTEMPTS && batches > CLIENT_COMMITS * 5 / 4; attempt++)
+    for (int attempt = 0; attempt < GATHER_ATTEMPTS && batches > CLIENT_COMMITS * 3 / 2; attempt++)
         batches = batches_of_clients(database);
     os_file_set_fault(NULL, NULL);
     print_message("%d clients, %d commits each: %llu batches\n", CLIENTS, CLIENT_COMMITS, (unsigned long long)batches);
-    assert_true(batches <= CLIENT_COMMITS * 5 / 4);
+    assert_true(batches <= CLIENT_COMMITS * 3 / 2);
     os_condition_destroy(&served.some);
     database_close(database);
 }

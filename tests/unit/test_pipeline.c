@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two batches on their way: while the log syncs one, the next is prepared. The program defines fdatasync itself and lets the log's wait, or fail, as
- * a test wants it; so each test knows what the leader is doing.
+ * Two batches on their way: while the log syncs one, the next is prepared. The log's syncs wait, or fail, as a test wants it; so each test knows
+ * what the leader is doing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,17 +9,16 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "engine/engine_internal.h"
 #include "os/clock.h"
+#include "os/file.h"
 #include "util/memory.h"
 
 /* --- The disk --- */
@@ -29,14 +28,6 @@ static _Atomic int waiting;    /* how many do */
 static _Atomic int let_through; /* how many may pass nevertheless */
 static _Atomic bool failing;   /* those that pass fail */
 
-static bool is_log(int descriptor) {
-    char link[64], path[1000];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    ssize_t length = readlink(link, path, sizeof path - 1);
-    path[length > 0 ? length : 0] = 0;
-    return strstr(path, "/log-") != NULL;
-}
-
 static bool pass(void) {
     int left = atomic_load(&let_through);
     while (left > 0)
@@ -45,18 +36,15 @@ static bool pass(void) {
     return !atomic_load(&closed);
 }
 
-int fdatasync(int descriptor) {
-    if (is_log(descriptor)) {
-        atomic_fetch_add(&waiting, 1);
-        while (!pass())
-            os_sleep_us(50);
-        atomic_fetch_sub(&waiting, 1);
-        if (atomic_load(&failing)) {
-            errno = EIO;
-            return -1;
-        }
-    }
-    return (int)syscall(SYS_fdatasync, descriptor);
+static fdb_error_t at_disk(void *context, const char *what, const char *path) {
+    (void)context;
+    if (strcmp(what, "sync") != 0 || !strstr(path, "/log-"))
+        return 0;
+    atomic_fetch_add(&waiting, 1);
+    while (!pass())
+        os_sleep_us(50);
+    atomic_fetch_sub(&waiting, 1);
+    return atomic_load(&failing) ? ERROR_IO_ERROR : 0;
 }
 
 static void wait_for_sync(void) {
@@ -73,6 +61,7 @@ static int make_scratch(void **state) {
     (void)state;
     const char *parent = getenv("TMPDIR");
     snprintf(scratch, sizeof scratch, "%s/keel-pipeline-XXXXXX", parent ? parent : "/tmp");
+    os_file_set_fault(at_disk, NULL);
     return mkdtemp(scratch) ? 0 : -1;
 }
 
@@ -177,25 +166,40 @@ static unsigned prepared_count(struct database *database) {
     return count;
 }
 
-static struct database *open_fresh(void) {
-    char path[1000], *message = NULL;
+static struct engine_options defaults(void) {
     struct engine_options options;
+    char *message = NULL;
+    assert_int_equal(engine_default_options(&options, &message), 0);
+    return options;
+}
+
+static struct database *open_with(const struct engine_options *options) {
+    char path[1000], *message = NULL;
     struct database *database;
     snprintf(path, sizeof path, "%s/db-%d", scratch, scratch_number++);
-    assert_int_equal(engine_default_options(&options, &message), 0);
-    assert_int_equal(engine_open(path, &options, &database, &message), 0);
+    assert_int_equal(engine_open(path, options, &database, &message), 0);
     return database;
 }
 
+static struct database *open_fresh(void) {
+    struct engine_options options = defaults();
+    return open_with(&options);
+}
+
 /* Opens a database whose first batch, one commit of key "first", waits for the disk. */
-static struct database *open_syncing(struct job *first) {
-    struct database *database = open_fresh();
+static struct database *open_syncing_with(const struct engine_options *options, struct job *first) {
+    struct database *database = open_with(options);
     assert_int_equal(set(database, "zero", "0"), 0);
     atomic_store(&closed, true);
     job_set(database, first, "first", "1");
     database_hurry(database);
     wait_for_sync();
     return database;
+}
+
+static struct database *open_syncing(struct job *first) {
+    struct engine_options options = defaults();
+    return open_syncing_with(&options, first);
 }
 
 static void open_disk(void) {
@@ -404,6 +408,122 @@ static void *drive(void *argument) {
     return NULL;
 }
 
+/* Stamps are filled in with the version that the batch has got ahead, and the stamped key is one that was written. */
+static void test_versionstamps_are_prepared_ahead(void **state) {
+    (void)state;
+    struct job first, before, stamped, reader;
+    struct database *database = open_syncing(&first);
+    int64_t version = read_version(database);
+    job_set(database, &before, "a", "1");
+    job_make(&stamped, MUTATION_SET_VERSIONSTAMPED_KEY, bytes_make("s0123456789\1\0\0\0", 15), text("x"));
+    stamped.request.write_conflict_count = 0;
+    database_commit(database, &stamped.request);
+    job_make(&reader, MUTATION_SET, text("b"), text("1"));
+    job_reads(&reader, "s", "t", version);
+    database_commit(database, &reader.request);
+    assert_int_equal(prepared_count(database), 3);
+    open_disk();
+    assert_int_equal(job_wait(&stamped), 0);
+    assert_int_equal(job_wait(&reader), ERROR_NOT_COMMITTED);
+    assert_int_equal(stamped.request.batch_order, 1);
+    char key[12] = "s";
+    mutation_stamp_write((uint8_t *)key + 1, stamped.request.committed_version, 1);
+    struct arena arena = {0};
+    struct bytes value = {0};
+    bool present;
+    assert_int_equal(database_get(database, read_version(database), bytes_make(key, 11), &arena, &value, &present), 0);
+    assert_true(present);
+    arena_free(&arena);
+    database_close(database);
+}
+
+/* Atomic operations can make much of little: what is too much for a batch goes to the next, in order, behind what was prepared. */
+static void test_what_is_too_much_goes_back(void **state) {
+    (void)state;
+    enum { VALUE = 99000, PREPARED = 10, JOBS = 400 };
+    static struct job jobs[JOBS];
+    static uint8_t value[VALUE + JOBS];
+    struct job first, large;
+    struct database *database = open_syncing(&first);
+    for (int i = 0; i < PREPARED; i++)
+        job_set(database, &jobs[i], "b", "1");
+    job_make(&large, MUTATION_SET, text("a"), bytes_make(value, VALUE));
+    database_commit(database, &large.request);
+    for (int i = PREPARED; i < JOBS; i++) {
+        job_make(&jobs[i], MUTATION_APPEND_IF_FITS, text("a"), bytes_make("", 1));
+        database_commit(database, &jobs[i].request);
+    }
+    assert_int_equal(prepared_count(database), PREPARED);
+    open_disk();
+    database_hurry(database);
+    for (int i = 0; i < JOBS; i++) {
+        assert_int_equal(job_wait(&jobs[i]), 0);
+        assert_int_equal(jobs[i].number, jobs[0].number + i + (i >= PREPARED));
+    }
+    assert_true(jobs[JOBS - 1].request.committed_version > jobs[0].request.committed_version);
+    assert_value(database, "a", bytes_make(value, VALUE + JOBS - PREPARED));
+    database_close(database);
+}
+
+/* What cannot be prepared for want of memory fails by itself. */
+static void test_out_of_memory_while_preparing(void **state) {
+    (void)state;
+    struct job first, jobs[3];
+    struct database *database = open_syncing(&first);
+    job_set(database, &jobs[0], "a", "1");
+    memory_fail_after(0);
+    job_set(database, &jobs[1], "b", "1");
+    memory_fail_after(-1);
+    job_set(database, &jobs[2], "c", "1");
+    assert_int_equal(prepared_count(database), 3);
+    open_disk();
+    assert_int_equal(job_wait(&jobs[0]), 0);
+    assert_int_equal(job_wait(&jobs[1]), ERROR_LARGE_ALLOC_FAILED);
+    assert_int_equal(job_wait(&jobs[2]), 0);
+    assert_absent(database, "b");
+    assert_value(database, "c", text("1"));
+    database_close(database);
+}
+
+/* Nobody reads at an old version because commits wait for room in the window. */
+static void test_versions_advance_while_the_window_is_full(void **state) {
+    (void)state;
+    static uint8_t value[100000];
+    struct engine_options options = defaults();
+    options.window_bytes_max = 50000;
+    options.lifetime_us = 300000;
+    struct database *database = open_with(&options);
+    struct job first, job;
+    atomic_store(&closed, true);
+    job_make(&first, MUTATION_SET, text("first"), bytes_make(value, sizeof value));
+    database_commit(database, &first.request);
+    database_hurry(database);
+    wait_for_sync();
+    job_set(database, &job, "a", "1");
+    assert_int_equal(prepared_count(database), 0);
+    open_disk();
+    assert_int_equal(job_wait(&first), 0);
+    assert_int_equal(job_wait(&job), 0); /* when the first can no longer be read below; it got its version not before that */
+    assert_true(job.request.committed_version >= first.request.committed_version + options.lifetime_us);
+    database_close(database);
+}
+
+/* Nor does a batch that has its version wait for room. */
+static void test_a_prepared_batch_does_not_wait_for_room(void **state) {
+    (void)state;
+    struct job first, job;
+    struct engine_options options = defaults();
+    options.lifetime_us = 30 * 1000000; /* before that nothing leaves the window */
+    struct database *database = open_syncing_with(&options, &first);
+    job_set(database, &job, "a", "1");
+    assert_int_equal(prepared_count(database), 1);
+    engine_of(database)->options.window_bytes_max = 0; /* the leader, who looks at it, is in its sync */
+    open_disk();
+    assert_int_equal(job_wait(&job), 0);
+    assert_int_equal(database_check_read_version(database, first.request.committed_version), 0);
+    database_close(database);
+}
+
 /* Where threads block on their commits nothing is prepared ahead: the leader is not to wait for one that has lost its core. */
 static void test_nothing_is_prepared_beside_blocked_threads(void **state) {
     (void)state;
@@ -439,6 +559,11 @@ int main(void) {
         cmocka_unit_test(test_a_full_batch_leaves_the_rest),
         cmocka_unit_test(test_a_failed_sync_refuses_what_was_prepared),
         cmocka_unit_test(test_a_refused_batch_leaves_nothing),
+        cmocka_unit_test(test_versionstamps_are_prepared_ahead),
+        cmocka_unit_test(test_what_is_too_much_goes_back),
+        cmocka_unit_test(test_out_of_memory_while_preparing),
+        cmocka_unit_test(test_versions_advance_while_the_window_is_full),
+        cmocka_unit_test(test_a_prepared_batch_does_not_wait_for_room),
         cmocka_unit_test(test_nothing_is_prepared_beside_blocked_threads),
     };
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
