@@ -308,7 +308,7 @@ VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=de
 test-valgrind: $(TEST_PROGRAMS) ## the unit tests, the conformance suite and short model tests under valgrind
 	@tools/install_packages.sh valgrind
 	@rm -rf $(SCRATCH) && mkdir -p $(SCRATCH)
-	@TMPDIR=$(SCRATCH) KEEL_ROUNDS=$(or $(ROUNDS),20) tests/run.sh $(BUILD)/valgrind-logs \
+	@TMPDIR=$(SCRATCH) KEEL_COMMITS=2 KEEL_ROUNDS=$(or $(ROUNDS),20) tests/run.sh $(BUILD)/valgrind-logs \
 	  $(foreach name,$(UNIT_NAMES),unit-$(name)='$(VALGRIND) $(BUILD)/bin/unit-$(name)') \
 	  conformance='$(VALGRIND) $(BUILD)/bin/conformance' \
 	  model-sequential='$(VALGRIND) $(BUILD)/bin/model-sequential' \
