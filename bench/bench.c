@@ -207,7 +207,8 @@ static void settle(void) {
         check(fdb_future_block_until_ready(future), "status");
         check(fdb_future_get_value(future, &present, &value, &length), "status");
         const char *found = memmem(value, (size_t)length, word, sizeof word - 1);
-        bool empty = found && strtoll(found + sizeof word - 1, NULL, 10) == 0;
+        check(found ? 0 : -1, "status without window_bytes");
+        bool empty = strtoll(found + sizeof word - 1, NULL, 10) == 0;
         fdb_future_destroy(future);
         fdb_transaction_destroy(tr);
         if (empty)

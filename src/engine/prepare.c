@@ -28,18 +28,17 @@ void prepared_init(struct prepared_batch *prepared) {
     prepared->requests_end = &prepared->requests;
 }
 
-void prepared_free(struct prepared_batch *prepared) {
-    batch_free(&prepared->batch);
-    arena_free(&prepared->arena);
-    if (prepared->overlay)
-        window_destroy(prepared->overlay);
-    memory_free(prepared->changes);
-}
-
 static void drop_overlay(struct prepared_batch *prepared) {
     if (prepared->overlay)
         window_destroy(prepared->overlay);
     prepared->overlay = NULL;
+}
+
+void prepared_free(struct prepared_batch *prepared) {
+    batch_free(&prepared->batch);
+    arena_free(&prepared->arena);
+    drop_overlay(prepared);
+    memory_free(prepared->changes);
 }
 
 void prepared_clean(struct prepared_batch *prepared) {
