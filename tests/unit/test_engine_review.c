@@ -10,69 +10,19 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "engine/engine_internal.h"
+#include "engine_support.h"
 #include "os/clock.h"
 #include "util/coding.h"
-#include "util/memory.h"
 
 /* --- Support --- */
-
-static char scratch[400];
-static int scratch_number;
-
-static int make_scratch(void **state) {
-    (void)state;
-    const char *parent = getenv("TMPDIR");
-    snprintf(scratch, sizeof scratch, "%s/keel-review-XXXXXX", parent ? parent : "/tmp");
-    return mkdtemp(scratch) ? 0 : -1;
-}
-
-static int remove_scratch(void **state) {
-    (void)state;
-    char command[1000];
-    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-    return system(command);
-}
-
-static void fresh_path(char path[1000]) {
-    snprintf(path, 1000, "%s/db-%d", scratch, scratch_number++);
-}
 
 static void copy_directory(const char *from, const char *to) {
     char command[3000];
     snprintf(command, sizeof command, "cp -r '%s' '%s'", from, to);
     assert_int_equal(system(command), 0);
-}
-
-static struct engine_options defaults(void) {
-    struct engine_options options;
-    char *message = NULL;
-    assert_int_equal(engine_default_options(&options, &message), 0);
-    return options;
-}
-
-static fdb_error_t try_open(const char *path, const struct engine_options *options, struct database **database) {
-    char *message = NULL;
-    fdb_error_t error = engine_open(path, options, database, &message);
-    assert_true(!error || message);
-    memory_free(message);
-    return error;
-}
-
-static struct database *open_with(const char *path, const struct engine_options *options) {
-    struct database *database = NULL;
-    assert_int_equal(try_open(path, options, &database), 0);
-    return database;
-}
-
-static struct bytes text(const char *string) {
-    return bytes_make(string, strlen(string));
 }
 
 /* A commit and how it ended. */
@@ -312,13 +262,6 @@ static void test_results_of_atomic_operations_are_bounded(void **state) {
 }
 
 /* --- Full disks --- */
-
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 /* A base without room: commits go on while the window has some, are then refused, and go on when there is room again. */
 static void test_a_full_base_refuses_and_recovers(void **state) {

@@ -10,16 +10,12 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include "engine/engine_internal.h"
+#include "engine_support.h"
 #include "os/clock.h"
 #include "os/file.h"
-#include "util/memory.h"
 
 /* --- The disk --- */
 
@@ -53,26 +49,6 @@ static void wait_for_sync(void) {
 }
 
 /* --- Support --- */
-
-static char scratch[400];
-static int scratch_number;
-
-static int make_scratch(void **state) {
-    (void)state;
-    const char *parent = getenv("TMPDIR");
-    snprintf(scratch, sizeof scratch, "%s/keel-pipeline-XXXXXX", parent ? parent : "/tmp");
-    os_file_set_fault(at_disk, NULL);
-    return mkdtemp(scratch) ? 0 : -1;
-}
-
-static int remove_scratch(void **state) {
-    (void)state;
-    char command[1000];
-    snprintf(command, sizeof command, "rm -rf '%s'", scratch);
-    return system(command);
-}
-
-static struct bytes text(const char *string) { return bytes_make(string, strlen(string)); }
 
 /* A commit and how it ended. */
 struct job {
@@ -166,29 +142,18 @@ static unsigned prepared_count(struct database *database) {
     return count;
 }
 
-static struct engine_options defaults(void) {
-    struct engine_options options;
-    char *message = NULL;
-    assert_int_equal(engine_default_options(&options, &message), 0);
-    return options;
-}
-
-static struct database *open_with(const struct engine_options *options) {
-    char path[1000], *message = NULL;
-    struct database *database;
-    snprintf(path, sizeof path, "%s/db-%d", scratch, scratch_number++);
-    assert_int_equal(engine_open(path, options, &database, &message), 0);
-    return database;
-}
-
 static struct database *open_fresh(void) {
     struct engine_options options = defaults();
-    return open_with(&options);
+    char path[1000];
+    fresh_path(path);
+    return open_with(path, &options);
 }
 
 /* Opens a database whose first batch, one commit of key "first", waits for the disk. */
 static struct database *open_syncing_with(const struct engine_options *options, struct job *first) {
-    struct database *database = open_with(options);
+    char path[1000];
+    fresh_path(path);
+    struct database *database = open_with(path, options);
     assert_int_equal(set(database, "zero", "0"), 0);
     atomic_store(&closed, true);
     job_set(database, first, "first", "1");
@@ -357,13 +322,6 @@ static void test_a_failed_sync_refuses_what_was_prepared(void **state) {
     database_close(database);
 }
 
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = bytes;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* A batch that the log has no room for leaves nothing, and does not hold up those behind it. */
 static void test_a_refused_batch_leaves_nothing(void **state) {
     (void)state;
@@ -492,7 +450,9 @@ static void test_versions_advance_while_the_window_is_full(void **state) {
     struct engine_options options = defaults();
     options.window_bytes_max = 50000;
     options.lifetime_us = 300000;
-    struct database *database = open_with(&options);
+    char path[1000];
+    fresh_path(path);
+    struct database *database = open_with(path, &options);
     struct job first, job;
     atomic_store(&closed, true);
     job_make(&first, MUTATION_SET, text("first"), bytes_make(value, sizeof value));
@@ -550,6 +510,11 @@ static void test_nothing_is_prepared_beside_blocked_threads(void **state) {
     database_close(database);
 }
 
+static int set_up(void **state) {
+    os_file_set_fault(at_disk, NULL);
+    return make_scratch(state);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_next_batch_is_prepared_during_a_sync),
@@ -566,5 +531,5 @@ int main(void) {
         cmocka_unit_test(test_a_prepared_batch_does_not_wait_for_room),
         cmocka_unit_test(test_nothing_is_prepared_beside_blocked_threads),
     };
-    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+    return cmocka_run_group_tests(tests, set_up, remove_scratch);
 }
